@@ -4,18 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "proto/core/ids.h"
-#include "proto/core/table_spec.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/small_job.h"
+#include "tests/e2e/cluster/started_job.h"
 #include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -23,137 +24,21 @@
 namespace strata {
 namespace {
 
+namespace fs = std::filesystem;
+
+using testing::CsvJob;
+using testing::From;
+using testing::LabelledJob;
+using testing::Rows;
+using testing::Tensor;
+using testing::Train;
+
+using Weights = std::vector<float>;
+
 ScratchFolder Folder() {
   auto folder = ScratchFolder::Make("strata-test");
   REQUIRE(folder.ok());
   return *std::move(folder);
-}
-
-// Trains the job in `folder`, and returns its last checkpoint.
-std::string Train(TrainingJob job, const std::string& folder) {
-  job.mutable_spec()->mutable_checkpoint()->set_directory(folder);
-  EmbeddedOptions options;
-  options.job = job;
-  const auto status = RunEmbedded(options);
-  INFO(status.status());
-  REQUIRE(status.ok());
-  INFO(status->conditions(status->conditions_size() - 1).message());
-  REQUIRE(status->state() == SUCCEEDED);
-  return status->checkpoint();
-}
-
-// The job, starting from the checkpoint, with rates of nothing: what it has at the end is what it
-// began with.
-TrainingJob From(TrainingJob job, const std::string& checkpoint) {
-  JobSpec& spec = *job.mutable_spec();
-  InitFromSpec& init = *spec.mutable_model()->mutable_init_from();
-  init.set_checkpoint(checkpoint);
-  init.set_new_tensors("allow");
-  init.set_dropped_tensors("allow");
-  init.set_optimizer_state("reset");
-  spec.mutable_optimizer()->clear_linear();
-  for (OptimizerConfig* o :
-       {spec.mutable_optimizer()->mutable_sparse(), spec.mutable_optimizer()->mutable_dense()}) {
-    o->set_type("sgd");
-    o->set_learning_rate(1e-30f);
-  }
-  for (TableConfig& table : *spec.mutable_tables()) {
-    table.clear_life_cycle();
-    table.mutable_optimizer()->set_type("sgd");
-    table.mutable_optimizer()->set_learning_rate(1e-30f);
-  }
-  spec.mutable_training()->set_epochs(1);
-  return job;
-}
-
-using Weights = std::vector<float>;
-
-// Of a hashed table, by key. A weight that began as 0 and has moved by nothing is 0.
-std::map<uint64_t, Weights> Rows(const std::string& checkpoint, const std::string& table) {
-  const auto open = CheckpointRows::Open(checkpoint);
-  INFO(open.status());
-  REQUIRE(open.ok());
-  std::map<uint64_t, Weights> rows;
-  for (const TableSpec& t : open->tables().tables) {
-    if (t.name != table) continue;
-    const absl::Status read = open->ReadAll(t.id.value, [&](Position p, const uint8_t* row) {
-      Weights& weights = rows[t.KeyAtPosition(p).value];
-      weights.resize(t.dim());
-      std::memcpy(weights.data(), row, weights.size() * 4);
-      for (float& w : weights) w = std::abs(w) < 1e-20f ? 0 : w;
-      return absl::OkStatus();
-    });
-    REQUIRE(read.ok());
-  }
-  REQUIRE_FALSE(rows.empty());
-  return rows;
-}
-
-Weights Tensor(const std::string& checkpoint, const std::string& name) {
-  const auto open = CheckpointRows::Open(checkpoint);
-  REQUIRE(open.ok());
-  Weights all;
-  for (const TensorSpec& t : open->tables().tables[1].tensors) {
-    if (t.name != name) continue;
-    const Position last(t.first.value + t.Rows(256) - 1);
-    const absl::Status read = open->ReadRange(1, t.first, last, [&](Position, const uint8_t* row) {
-      all.resize(all.size() + 256);
-      std::memcpy(all.data() + all.size() - 256, row, 1024);
-      return absl::OkStatus();
-    });
-    REQUIRE(read.ok());
-  }
-  REQUIRE_FALSE(all.empty());
-  return all;
-}
-
-// Values of the columns are functions of the line.
-std::string Value(const std::string& column, int line) {
-  if (column == "y") return absl::StrCat(line % 3 == 0 ? 1 : 0);
-  if (column == "z") return absl::StrCat(line % 4 == 1 ? 1 : 0);
-  if (column == "v") return absl::StrCat(line % 5 == 0 ? 1 : 0);
-  if (column == "price") return absl::StrCat(line % 10);
-  return absl::StrCat(column.substr(0, 1), line % (column == "user"   ? 23
-                                                   : column == "item" ? 31
-                                                                      : 7));
-}
-
-TrainingJob CsvJob(const std::string& path, const std::string& type,
-                   const std::vector<std::string>& columns) {
-  std::ofstream out(path);
-  out << absl::StrJoin(columns, ",") << "\n";
-  for (int line = 0; line < 400; ++line) {
-    std::vector<std::string> values;
-    for (const std::string& c : columns) values.push_back(Value(c, line));
-    out << absl::StrJoin(values, ",") << "\n";
-  }
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("j");
-  JobSpec& spec = *job.mutable_spec();
-  DataSpec& data = *spec.mutable_data();
-  data.set_format("csv");
-  data.add_train(path);
-  data.mutable_columns()->set_label("y");
-  for (const std::string& c : columns) {
-    if (c == "price") data.mutable_columns()->add_numeric(c);
-    if (c != "price" && c != "y") data.mutable_columns()->add_categorical(c);
-  }
-  spec.mutable_model()->set_type(type);
-  spec.mutable_model()->set_embedding_dim(4);
-  if (type == "deepfm") {
-    spec.mutable_model()->add_hidden(8);
-    spec.mutable_model()->add_hidden(8);
-  }
-  spec.mutable_training()->set_mode("bsp");
-  spec.mutable_training()->set_lanes(2);
-  spec.mutable_training()->set_batch_size(16);
-  spec.mutable_training()->set_epochs(2);
-  spec.mutable_storage()->set_partitions(64);
-  spec.mutable_storage()->set_shards_per_server(2);
-  spec.mutable_replicas()->set_servers(2);
-  return job;
 }
 
 TEST_CASE("a table that is left behind begins anew, and the layers stay", "[e2e][init_from]") {
@@ -174,7 +59,7 @@ TEST_CASE("a table that is left behind begins anew, and the layers stay", "[e2e]
     REQUIRE(trained.at(key) != weights);
   }
   for (const char* tensor :
-       {"bias", "numeric_weight", "layer_0_weight", "layer_1_weight", "layer_2_bias"}) {
+       {"bias", "numeric_weight", "layer_0_weight", "layer_1_weight", "output_bias"}) {
     INFO(tensor);
     CHECK(Tensor(second, tensor) == Tensor(first, tensor));
   }
@@ -216,19 +101,6 @@ TEST_CASE("a tensor's rows go where it is renamed to", "[e2e][init_from]") {
   CHECK(Tensor(second, "layer_1_weight") == Tensor(first, "layer_1_weight"));
 }
 
-// The same with other labels than y.
-TrainingJob LabelledJob(const std::string& path, const std::vector<std::string>& labels) {
-  std::vector<std::string> columns = {"user", "item", "price"};
-  columns.insert(columns.end(), labels.begin(), labels.end());
-  TrainingJob job = CsvJob(path, "deepfm", columns);
-  ColumnsSpec& given = *job.mutable_spec()->mutable_data()->mutable_columns();
-  given.clear_label();
-  given.clear_categorical();
-  for (const char* column : {"user", "item"}) given.add_categorical(column);
-  for (const std::string& label : labels) job.mutable_spec()->add_labels()->set_name(label);
-  return job;
-}
-
 // Of rows of columns, `count` of them, one column.
 Weights Column(const Weights& all, size_t columns, size_t column, size_t count) {
   Weights out;
@@ -252,8 +124,8 @@ TEST_CASE("labels take their outputs with them", "[e2e][init_from]") {
   }
   const std::map<std::string, size_t> outputs = {{"bias", 1},
                                                  {"numeric_weight", 1},
-                                                 {"layer_2_weight", 8},
-                                                 {"layer_2_bias", 1},
+                                                 {"output_weight", 8},
+                                                 {"output_bias", 1},
                                                  {"interaction_weight", 4}};
   for (const auto& [name, inputs] : outputs) {
     INFO(name);
@@ -261,10 +133,114 @@ TEST_CASE("labels take their outputs with them", "[e2e][init_from]") {
     CHECK(Column(is, 3, 0, inputs) == Column(was, 2, 1, inputs));
     CHECK(Column(is, 3, 2, inputs) == Column(was, 2, 0, inputs));
     CHECK(Column(was, 2, 0, inputs) != Column(was, 2, 1, inputs));
-    if (name == "layer_2_weight") continue;  // whose new column is drawn
+    if (name == "output_weight") continue;  // whose new column is drawn
     for (const float w : Column(is, 3, 1, inputs)) CHECK(std::abs(w) < 1e-20f);
   }
   CHECK(Tensor(second, "layer_1_weight") == Tensor(first, "layer_1_weight"));
+}
+
+// Of the tensors of `second` that have the numbers of one of `first` the names, and that one's if
+// it has another name: "output_weight of layer_1_weight". Of zeros, as a bias begins, nobody knows.
+std::set<std::string> Taken(const std::string& second, const std::string& first) {
+  const auto from = CheckpointRows::Open(first), to = CheckpointRows::Open(second);
+  REQUIRE(from.ok());
+  REQUIRE(to.ok());
+  std::set<std::string> taken;
+  for (const std::string& name : to->tables().tensor_names) {
+    const Weights numbers = Tensor(second, name);
+    if (numbers == Weights(numbers.size())) continue;
+    std::set<std::string> origins;
+    for (const std::string& other : from->tables().tensor_names) {
+      if (Tensor(first, other) == numbers) origins.insert(other);
+    }
+    if (origins.empty()) continue;
+    taken.insert(origins.contains(name) ? name : absl::StrCat(name, " of ", *origins.begin()));
+  }
+  return taken;
+}
+
+TEST_CASE("whatever the depth and the model, a tensor has the numbers of its own name",
+          "[e2e][init_from]") {
+  struct Model {
+    std::string type;
+    std::vector<uint32_t> hidden;
+  };
+  struct Case {
+    Model first, second;
+    std::set<std::string> taken;
+  };
+  const ScratchFolder folder = Folder();
+  const auto job = [&](const Model& model) {
+    TrainingJob job = CsvJob(folder.path() + "/t.csv", model.type, {"y", "user", "item", "price"});
+    ModelSpec& spec = *job.mutable_spec()->mutable_model();
+    spec.mutable_hidden()->Assign(model.hidden.begin(), model.hidden.end());
+    if (model.type == "dcn_v2") spec.set_cross_layers(1);
+    return job;
+  };
+  const Model fm{"fm", {}}, deep{"deepfm", {8}}, cross{"dcn_v2", {8}};
+  const std::vector<Case> cases = {
+      {{"deepfm", {8, 1}},  // its second layer has the shape of the other's output
+       deep,
+       {"bias", "numeric_weight", "layer_0_weight", "layer_0_bias", "output_bias"}},
+      {deep,
+       {"deepfm", {8, 8}},
+       {"bias", "numeric_weight", "layer_0_weight", "layer_0_bias", "output_weight",
+        "output_bias"}},
+      {{"deepfm", {8, 4}},
+       {"deepfm", {4}},
+       {"bias", "numeric_weight", "output_weight", "output_bias"}},
+      {fm, deep, {"bias", "numeric_weight"}},
+      {deep, fm, {"bias", "numeric_weight"}},
+      {deep, cross, {"layer_0_weight", "layer_0_bias", "output_bias"}},
+      {cross, deep, {"layer_0_weight", "layer_0_bias", "output_bias"}},
+      {fm, cross, {}}};
+  int number = 0;
+  for (const Case& c : cases) {
+    const std::string name = absl::StrCat(folder.path(), "/", ++number);
+    INFO(number << ": " << c.first.type << " to " << c.second.type);
+    const std::string first = Train(job(c.first), name + "-first");
+    const std::string second = Train(From(job(c.second), first), name + "-second");
+    CHECK(Taken(second, first) == c.taken);
+  }
+}
+
+TEST_CASE("a checkpoint with the names of earlier versions goes on and is begun from",
+          "[e2e][init_from]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = CsvJob(folder.path() + "/t.csv", "deepfm", {"y", "user", "item", "price"});
+  const std::string today = folder.path() + "/today", earlier = folder.path() + "/earlier";
+  const std::string first = Train(job, today);
+  fs::copy(today, earlier, fs::copy_options::recursive);
+  const std::string old = earlier + first.substr(today.size());
+  auto manifest = ReadManifest(old);
+  REQUIRE(manifest.ok());
+  for (SchemaTensor& tensor : *manifest->mutable_schema()->mutable_tensors()) {
+    if (tensor.name() == "output_weight") tensor.set_name("layer_2_weight");
+    if (tensor.name() == "output_bias") tensor.set_name("layer_2_bias");
+  }
+  REQUIRE(WriteManifest(old, *manifest).ok());
+  REQUIRE(ReadManifest(old)->schema().tensors(6).name() == "layer_2_weight");
+
+  TrainingJob begun = From(job, old);
+  begun.mutable_spec()->mutable_model()->mutable_init_from()->set_new_tensors("refuse");
+  begun.mutable_spec()->mutable_model()->mutable_init_from()->set_dropped_tensors("refuse");
+  const std::string second = Train(begun, folder.path() + "/second");
+  CHECK(Tensor(second, "output_weight") == Tensor(first, "output_weight"));
+  job.mutable_spec()->mutable_training()->set_epochs(3);
+  std::vector<std::string> hashes;
+  for (const std::string& directory : {today, earlier}) {
+    EmbeddedOptions options;
+    options.job = job;
+    options.job.mutable_spec()->mutable_checkpoint()->set_directory(directory);
+    options.resume = true;
+    const auto status = RunEmbedded(options);
+    INFO(status.status());
+    REQUIRE(status.ok());
+    INFO(status->conditions(status->conditions_size() - 1).message());
+    REQUIRE(status->state() == SUCCEEDED);
+    hashes.push_back(status->model_hash());
+  }
+  CHECK(hashes[0] == hashes[1]);
 }
 
 TEST_CASE("rows go where their table is renamed to, whatever its number", "[e2e][init_from]") {

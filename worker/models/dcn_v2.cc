@@ -17,8 +17,8 @@ namespace {
 
 using ops::Passes;
 
-// Tensors: by cross layer: v (rank > 0), weight, bias; by hidden layer: weight, bias; output
-// weight, output bias.
+// Tensors: by cross layer: weight, or v and u (rank > 0), bias; by hidden layer: weight, bias;
+// output weight, output bias.
 //
 // The parallel structure: cross network and perceptron read the same inputs, which lie in the
 // perceptron's memory, and the output layer reads both, the cross network's part first. A step goes

@@ -27,7 +27,7 @@ std::vector<size_t> TopWidths(const ModelTables& tables) {
   return LayerWidths(bottom + tables.interaction_pairs(), tables.hidden, tables.task_count());
 }
 
-// Tensors: by bottom layer (numeric > 0): weight, bias; by top layer: weight, bias.
+// Tensors: by layer of the bottom (numeric > 0), of the top and of the output: weight, bias.
 //
 // An example's vectors stand in one row: the bottom's output (numeric > 0), then its embeddings. A
 // step goes through the batch in blocks of rows that stay in the cache: bottom, embeddings, dots

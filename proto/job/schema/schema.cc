@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "proto/job/fields/data_fields.h"
 #include "proto/job/schema/schema_meaning.h"
+#include "proto/job/schema/schema_names.h"
 
 namespace strata {
 namespace {
@@ -293,7 +294,8 @@ std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {
   if (tensor.name == "numeric_embedding") columns = tables.embedding_dim;
   const size_t tasks = tables.task_count();
   if (tensor.name == "interaction_weight" && tasks > 1) columns = tasks;
-  if (absl::ConsumeSuffix(&stem, "_weight")) {
+  if (absl::ConsumeSuffix(&stem, "_weight") ||
+      (absl::StartsWith(stem, "cross_") && absl::ConsumeSuffix(&stem, "_u"))) {
     const std::string bias = absl::StrCat(stem, "_bias");
     for (size_t i = 0; i < tables.tensor_count(); ++i) {
       if (tables.tensor(i).name == bias) columns = tables.tensor(i).elements;
@@ -329,6 +331,7 @@ Schema SavedSchema(const Manifest& manifest) {
     if (IsMissingCategory(field)) missing_is_category.insert(field.name());
   }
   Schema saved = manifest.schema();
+  RenameTensors(manifest.job().spec().model(), saved);
   for (SchemaField& field : *saved.mutable_fields()) {
     if (missing_is_category.contains(field.name()) && !field.has_default_value()) {
       field.set_default_value("");

@@ -30,7 +30,8 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
 absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec);
 
 // The schema of a checkpoint, to compare with others. Versions before did not say of a multiValued
-// field that an empty default gives it a row where a line has no value; the manifest's job does.
+// field that an empty default gives it a row where a line has no value, and had other names for
+// some tensors (schema_names.h); the manifest's job says both.
 Schema SavedSchema(const Manifest& manifest);
 
 // The fields of a job's examples, in the order in which the model sees them: those with rows, then

@@ -5,28 +5,16 @@
 #include <map>
 #include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "proto/job/schema/schema_shapes.h"
 
 namespace strata {
 
-bool GoesByLabels(const Schema& schema, absl::string_view tensor) {
+bool GoesByLabels(absl::string_view tensor) {
   for (const char* name :
        {"bias", "numeric_weight", "interaction_weight", "output_weight", "output_bias"}) {
     if (tensor == name) return true;
   }
-  absl::string_view last;  // layer_N_weight
-  for (const SchemaTensor& t : schema.tensors()) {
-    if (absl::StartsWith(t.name(), "layer_") && absl::EndsWith(t.name(), "_weight"))
-      last = t.name();
-  }
-  const bool last_is_output =
-      schema.model() == "wide_deep" || schema.model() == "deepfm" || schema.model() == "dlrm";
-  absl::string_view stem = last;
-  if (!last_is_output || !absl::ConsumeSuffix(&stem, "_weight")) return false;
-  return tensor == last || tensor == absl::StrCat(stem, "_bias");
+  return false;
 }
 
 bool GoesByLabels(const SchemaTable& table) {

@@ -11,7 +11,7 @@
 namespace strata {
 
 // Whether a tensor has a column for each label: the outputs' (model_tables.h).
-bool GoesByLabels(const Schema& schema, absl::string_view tensor);
+bool GoesByLabels(absl::string_view tensor);
 // Whether rows have a weight for each label, the last ones.
 bool GoesByLabels(const SchemaTable& table);
 

@@ -95,7 +95,7 @@ class WeightMapper {
     for (int i = 0; i < now_.tensors_size(); ++i) {
       const std::string& name = now_.tensors(i).name();
       if (loaded[static_cast<size_t>(i)] || GoesByNumbersAlone(name)) continue;
-      if (name != "interaction_weight" && GoesByLabels(now_, name)) outputs.push_back(name);
+      if (name != "interaction_weight" && GoesByLabels(name)) outputs.push_back(name);
     }
     return absl::StrJoin(outputs, ", ");
   }
@@ -179,12 +179,14 @@ class WeightMapper {
   // `differ`: fields, or numbers, are others than those that its weights stand for.
   void MapTensor(int at, int place, bool differ) {
     const SchemaTensor &saved = saved_.tensors(at), &now = now_.tensors(place);
-    const bool was_columns = !labels_.same() && GoesByLabels(saved_, saved.name());
-    const bool is_columns = !labels_.same() && GoesByLabels(now_, now.name());
+    const bool was_columns = !labels_.same() && GoesByLabels(saved.name());
+    const bool is_columns = !labels_.same() && GoesByLabels(now.name());
     const bool columns = was_columns && is_columns && labels_.any();
     const bool fits = columns ? labels_.SameShapes(saved, now) : SameShape(saved, now);
     if (!fits) return AddOtherShape(saved, now, tensor_entries_);
-    if (differ && (now.by_fields() || saved.by_fields())) {
+    // The outputs of dcn_v2 weigh its fields as well, those of other models a hidden layer alone.
+    const bool other_inputs = saved.name() == now.name() && saved.by_fields() != now.by_fields();
+    if (other_inputs || (differ && (now.by_fields() || saved.by_fields()))) {
       tensor_entries_.Add(SchemaChange::kOtherFields, now.name(),
                           absl::StrCat(NameAndShape(now), " goes by the fields in their order"));
       return;

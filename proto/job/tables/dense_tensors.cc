@@ -53,6 +53,17 @@ class TensorList {
     return s;
   }
 
+  // A cross layer of `width`: name_weight, or, of low rank, name_v (width, rank) and name_u (rank,
+  // width), which stand for it together.
+  absl::Status AddCross(const std::string& name, uint64_t width, uint32_t rank) {
+    constexpr char kField[] = "spec.model.crossRank";
+    if (rank == 0) return AddLayer(name, kField, width, width);
+    absl::Status s = AddWeight(absl::StrCat(name, "_v"), kField, width, rank);
+    if (s.ok()) s = AddWeight(absl::StrCat(name, "_u"), kField, rank, width);
+    if (s.ok()) Add(absl::StrCat(name, "_bias"), width);
+    return s;
+  }
+
   // Layers name_i of a perceptron from `inputs` through `widths`.
   absl::Status AddLayers(absl::string_view name, absl::string_view field, uint64_t inputs,
                          const std::vector<uint32_t>& widths) {
@@ -63,6 +74,15 @@ class TensorList {
       inputs = widths[i];
     }
     return absl::OkStatus();
+  }
+
+  // Layers name_i through `hidden`, and `output`, which has a name of its own: a model with another
+  // number of layers does not take it for one of them.
+  absl::Status AddPerceptron(absl::string_view name, const std::string& output,
+                             absl::string_view field, uint64_t inputs,
+                             const std::vector<uint32_t>& hidden, uint64_t outputs) {
+    if (absl::Status s = AddLayers(name, field, inputs, hidden); !s.ok()) return s;
+    return AddLayer(output, std::string(field), hidden.empty() ? inputs : hidden.back(), outputs);
   }
 
   // Gives each tensor its rows: the partition by a hash of its number, behind the tensors of
@@ -106,42 +126,37 @@ constexpr char kHidden[] = "spec.model.hidden";
 absl::Status AddDcnV2(const ModelTables& m, TensorList& tensors) {
   const uint64_t width = m.example_width();
   for (uint32_t l = 0; l < m.cross_layers; ++l) {
-    const std::string name = absl::StrCat("cross_", l);
-    uint64_t inputs = width;
-    if (m.cross_rank > 0) {
-      inputs = m.cross_rank;
-      absl::Status s =
-          tensors.AddWeight(absl::StrCat(name, "_v"), "spec.model.crossRank", width, inputs);
-      if (!s.ok()) return s;
+    if (absl::Status s = tensors.AddCross(absl::StrCat("cross_", l), width, m.cross_rank);
+        !s.ok()) {
+      return s;
     }
-    absl::Status s = tensors.AddLayer(name, "spec.model.crossRank", inputs, width);
-    if (!s.ok()) return s;
   }
   if (absl::Status s = tensors.AddLayers("layer", kHidden, width, m.hidden); !s.ok()) return s;
   return tensors.AddLayer("output", kHidden, width + m.hidden.back(), m.task_count());
 }
 
+// The layers of spec.model.hidden, and the one that gives a sum for each task.
+absl::Status AddHiddenAndOutput(const ModelTables& m, uint64_t inputs, TensorList& tensors) {
+  return tensors.AddPerceptron("layer", "output", kHidden, inputs, m.hidden, m.task_count());
+}
+
 absl::Status AddDlrm(const ModelTables& m, TensorList& tensors) {
   uint64_t inputs = m.interaction_pairs();
   if (m.numeric > 0) {
-    std::vector<uint32_t> bottom = m.bottom_hidden;
-    bottom.push_back(m.embedding_dim);
-    absl::Status s = tensors.AddLayers("bottom", "spec.model.bottomHidden", m.numeric, bottom);
+    absl::Status s = tensors.AddPerceptron("bottom", "bottom_output", "spec.model.bottomHidden",
+                                           m.numeric, m.bottom_hidden, m.embedding_dim);
     if (!s.ok()) return s;
     inputs += m.embedding_dim;
   }
-  std::vector<uint32_t> top = m.hidden;
-  top.push_back(m.task_count());
-  return tensors.AddLayers("layer", kHidden, inputs, top);
+  return AddHiddenAndOutput(m, inputs, tensors);
 }
 
 // Of each task, over `inputs`.
 absl::Status AddTowers(const ModelTables& m, uint64_t inputs, TensorList& tensors) {
-  std::vector<uint32_t> tower = m.tower_hidden;
-  tower.push_back(1);
   for (uint32_t t = 0; t < m.task_count(); ++t) {
-    absl::Status s =
-        tensors.AddLayers(absl::StrCat("tower_", t), "spec.model.towerHidden", inputs, tower);
+    const std::string name = absl::StrCat("tower_", t);
+    absl::Status s = tensors.AddPerceptron(name, absl::StrCat(name, "_output"),
+                                           "spec.model.towerHidden", inputs, m.tower_hidden, 1);
     if (!s.ok()) return s;
   }
   return absl::OkStatus();
@@ -169,19 +184,14 @@ absl::Status AddMmoe(const ModelTables& m, TensorList& tensors) {
 }
 
 absl::Status AddDin(const ModelTables& m, TensorList& tensors) {
-  std::vector<uint32_t> attention = m.attention_hidden;
-  attention.push_back(1);
   for (const SequenceShape& s : m.sequences) {
+    const std::string name = absl::StrCat("attention_", s.name);
     absl::Status status =
-        tensors.AddLayers(absl::StrCat("attention_", s.name), "spec.model.attentionHidden",
-                          uint64_t{4} * m.field_dims[s.field], attention);
+        tensors.AddPerceptron(name, absl::StrCat(name, "_output"), "spec.model.attentionHidden",
+                              uint64_t{4} * m.field_dims[s.field], m.attention_hidden, 1);
     if (!status.ok()) return status;
   }
-  if (absl::Status s = tensors.AddLayers("layer", kHidden, m.example_width(), m.hidden); !s.ok()) {
-    return s;
-  }
-  const uint64_t last = m.hidden.empty() ? m.example_width() : m.hidden.back();
-  return tensors.AddLayer("output", kHidden, last, m.task_count());
+  return AddHiddenAndOutput(m, m.example_width(), tensors);
 }
 
 // Weights of the second order's elements by task, less one: they begin as ones.
@@ -205,9 +215,7 @@ absl::Status ListTensors(const ModelTables& m, float init_scale, TensorList& ten
   }
   if (m.type == ModelType::kFm) AddInteractionWeight(m, tensors);
   if (m.type != ModelType::kDeepFm && m.type != ModelType::kWideDeep) return absl::OkStatus();
-  std::vector<uint32_t> widths = m.hidden;
-  widths.push_back(m.task_count());
-  absl::Status s = tensors.AddLayers("layer", kHidden, m.example_width(), widths);
+  absl::Status s = AddHiddenAndOutput(m, m.example_width(), tensors);
   if (s.ok() && m.type == ModelType::kDeepFm) AddInteractionWeight(m, tensors);
   return s;
 }

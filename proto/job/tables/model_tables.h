@@ -24,26 +24,26 @@ namespace strata {
 // is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
 //   lr, fm, wide_deep, deepfm: bias(T); numeric > 0: numeric_weight(numeric, T);
 //   fm with numeric > 0: numeric_embedding(numeric, D);
-//   wide_deep, deepfm: layer_i, for each i of hidden.., then the output of width T; the first
-//     layer's inputs are the F = fields * D + numeric of the example: embeddings in field order,
-//     then numbers;
+//   wide_deep, deepfm: layer_i for each i of hidden, then output, of width T; the first layer's
+//     inputs are the F = fields * D + numeric of the example: embeddings in field order, then
+//     numbers;
 //   fm, deepfm with T > 1, last: interaction_weight(D, T): each task's weights of the elements of
 //     the second order, less one;
 //   dcn_v2: for each l of the cross layers: cross_l (F, F), or with a rank r: cross_l_v(F, r),
-//     then cross_l_weight(r, F) and its bias; layer_i for each i of hidden; output (F + last of
+//     then cross_l_u(r, F) and cross_l_bias; layer_i for each i of hidden; output (F + last of
 //     hidden, T), the cross network's part first;
-//   dlrm with numeric > 0: bottom_i, from numeric inputs over each i of bottom_hidden to D; then
-//     layer_i for each i of hidden, then the output of width T; inputs are the bottom's D outputs
-//     (numeric > 0), then the interaction_pairs();
+//   dlrm with numeric > 0: bottom_i for each i of bottom_hidden, from numeric inputs, then
+//     bottom_output, of width D; then layer_i for each i of hidden, then output, of width T; inputs
+//     are the bottom's D outputs (numeric > 0), then the interaction_pairs();
 //   shared_bottom: layer_i for each i of hidden, over the F inputs; then by task t: tower_t_i for
-//     each i of tower_hidden, then the output of width 1;
+//     each i of tower_hidden, then tower_t_output, of width 1;
 //   mmoe: by expert e: expert_e_i for each i of expert_hidden, over the F inputs: each field's
 //     vector, as wide as its table's, in field order, then numbers; by task t: gate_t, over the
 //     same, as wide as there are experts; then the towers, as shared_bottom's;
 //   din: by sequence, named by its field: attention_NAME_i for each i of attention_hidden, over
-//   four
-//     vectors of the table's width, then the output of width 1; layer_i for each i of hidden, over
-//     the F inputs as mmoe's, where a sequence has one vector; output, of width T.
+//     four vectors of the table's width, then attention_NAME_output, of width 1; layer_i for each i
+//     of hidden, over the F inputs as mmoe's, where a sequence has one vector; output, of width T.
+// An output has no number: models of other depths have it under the same name, and no hidden layer.
 struct ModelTables {
   ModelType type = ModelType::kLr;
   uint32_t fields = 0;

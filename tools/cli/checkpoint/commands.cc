@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
@@ -210,28 +212,22 @@ Json EntriesJson(const SchemaDifference& schemas) {
   return json;
 }
 
-ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
-  const auto schemas = CompareSchemas(options.a, options.b);
-  if (!schemas.ok()) return ReportError(schemas.status());
-  Json json = SidesJson(*schemas);
-  // Of the folders that were found: a directory may have a newer checkpoint by now.
-  auto found = DiffCheckpoints(schemas->a, schemas->b, options.top);
-  if (!found.ok()) {
-    // Rows of other shapes are not compared; what makes them so is told.
-    if (absl::IsFailedPrecondition(found.status())) {
-      if (options.json) {
-        json["schema"] = EntriesJson(*schemas);
-        PrintJson(json);
-      } else {
-        PrintSchemas(*schemas);
-      }
+// "table features, tensor bias (by labels); tensor layer_2_bias (in b alone)"
+std::string RestText(const std::vector<NotCompared>& rest) {
+  std::vector<std::string> groups;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    std::string group = absl::StrCat(rest[i].part, " ", rest[i].name);
+    for (; i + 1 < rest.size() && rest[i + 1].why == rest[i].why; ++i) {
+      absl::StrAppend(&group, ", ", rest[i + 1].part, " ", rest[i + 1].name);
     }
-    return ReportError(found.status());
+    groups.push_back(absl::StrCat(group, " (", rest[i].why, ")"));
   }
-  json["equal"] = found->hash_a == found->hash_b;
-  json["schema"] = EntriesJson(*schemas);
+  return absl::StrJoin(groups, "; ");
+}
+
+void AddRows(const CheckpointDifference& found, Json& json) {
   json["tables"] = Json::array();
-  for (const TableDifference& t : found->tables) {
+  for (const TableDifference& t : found.tables) {
     Json top = Json::array();
     for (const RowDifference& r : t.top) {
       top.push_back(Json{{"key", r.key.value}, {"distance", r.distance}, {"largest", r.largest}});
@@ -246,12 +242,14 @@ ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
                                   {"largest", t.largest},
                                   {"top", std::move(top)}});
   }
-  if (options.json) {
-    PrintJson(json);
-    return kExitOk;
+  json["notCompared"] = Json::array();
+  for (const NotCompared& n : found.not_compared) {
+    json["notCompared"].push_back(Json{{"part", n.part}, {"name", n.name}, {"why", n.why}});
   }
-  PrintSchemas(*schemas);
-  for (const TableDifference& t : found->tables) {
+}
+
+void PrintRows(const CheckpointDifference& found) {
+  for (const TableDifference& t : found.tables) {
     std::printf(
         "%s: %s rows in a, %s in b; %s added, %s removed, %s changed (by %g, one weight by "
         "%g)\n",
@@ -263,7 +261,30 @@ ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
                   r.distance, r.largest);
     }
   }
-  return kExitOk;
+  if (found.not_compared.empty()) return;
+  std::printf("not compared: %s\n", RestText(found.not_compared).c_str());
+}
+
+ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
+  const auto schemas = CompareSchemas(options.a, options.b);
+  if (!schemas.ok()) return ReportError(schemas.status());
+  Json json = SidesJson(*schemas);
+  // Of the folders that were found: a directory may have a newer checkpoint by now.
+  const auto found = DiffCheckpoints(schemas->a, schemas->b, options.top);
+  // Where nothing of the rows is compared, how the models differ is told.
+  if (!found.ok() && !absl::IsFailedPrecondition(found.status())) {
+    return ReportError(found.status());
+  }
+  if (options.json) {
+    if (found.ok()) json["equal"] = found->hash_a == found->hash_b;
+    json["schema"] = EntriesJson(*schemas);
+    if (found.ok()) AddRows(*found, json);
+    PrintJson(json);
+  } else {
+    PrintSchemas(*schemas);
+    if (found.ok()) PrintRows(*found);
+  }
+  return found.ok() ? kExitOk : ReportError(found.status());
 }
 
 ExitCode RunCheckpointRepair(const CheckpointRepairOptions& options) {

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/checks/shown.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_settings.h"
+#include "proto/job/schema/schema_start.h"
+#include "proto/job/tables/model_tables.h"
 #include "storage/row/layout.h"
 #include "tools/cluster/checkpoint/folder.h"
 #include "tools/cluster/checkpoint/rows.h"
@@ -23,52 +24,78 @@ namespace {
 
 constexpr uint64_t kRunBytes = uint64_t{16} << 20;
 
-// Where rows of a table lie, and of how many floats they are, by the table's name.
-struct Shape {
-  size_t number = 0;
-  uint32_t dim = 0, state_floats = 0;
+using TensorPair = std::pair<const SchemaTensor*, const SchemaTensor*>;
+
+// What of two schemas is the same thing in both.
+struct Common {
+  std::set<uint32_t> tables;        // numbers
+  std::vector<TensorPair> tensors;  // in the schemas
+  std::vector<NotCompared> rest;
 };
-using Shapes = std::map<std::string, Shape>;
 
-Shapes ShapesOf(const CheckpointRows& rows) {
-  Shapes shapes;
-  for (uint32_t t = 0; t < rows.tables().tables.size(); ++t) {
-    const storage::RowLayout& layout = rows.layout(t);
-    shapes[rows.tables().tables[t].name] = {t, layout.dim, layout.state_floats};
-  }
-  return shapes;
+// Why rows of a table or tensor are not compared, by what differs; empty: they are. Where another
+// optimizer or rule wrote what lies behind the weights, that is something else.
+std::string WhyNot(SchemaChange change) {
+  const std::set<SchemaChange> same = {SchemaChange::kLoaded, SchemaChange::kRenamed,
+                                       SchemaChange::kOtherSettings};
+  if (same.contains(change)) return "";
+  if (change == SchemaChange::kNew) return "in b alone";
+  return change == SchemaChange::kDropped ? "in a alone" : ChangeName(change);
 }
 
-std::string FloatsText(const Shape& shape) {
-  return absl::StrCat(shape.dim, " weights and ", shape.state_floats, " floats of state");
+// The table with the rows of a field that means something else in b, whose keys may do so as well;
+// empty: the entry tells of none.
+std::string ChangedTable(const SchemaEntry& entry, const Schema& b) {
+  if (entry.part != SchemaPart::kField || entry.change != SchemaChange::kChangedMeaning) return "";
+  if (!entry.table.empty()) return entry.table;
+  const auto field = std::find_if(b.fields().begin(), b.fields().end(),
+                                  [&](const SchemaField& f) { return f.name() == entry.name; });
+  return field == b.fields().end() ? "" : field->table();
 }
 
-// What keeps rows of the two from being compared in their order; empty: nothing.
-std::vector<std::string> RowsDiffer(const CheckpointRows& a, const CheckpointRows& b) {
-  std::vector<std::string> out;
-  if (const uint32_t x = a.manifest().partitions(), y = b.manifest().partitions(); x != y) {
-    out.push_back(absl::StrCat("spec.storage.partitions is ", x, " in a, ", y, " in b"));
-  }
-  const Shapes first = ShapesOf(a), second = ShapesOf(b);
-  for (const auto& [name, in_a] : first) {
-    const auto other = second.find(name);
-    if (other == second.end()) {
-      out.push_back(absl::StrCat("b has no table ", name));
-      continue;
+Common CommonOf(const Schema& a, const Schema& b) {
+  const SchemaMapping mapping = MapSchemas(a, b);
+  Common out;
+  std::set<std::pair<SchemaPart, std::string>> left;  // of what is in b
+  // The first reason is told.
+  const auto leave = [&](SchemaPart part, const std::string& name, std::string why) {
+    if (!left.emplace(part, name).second) return;
+    out.rest.push_back({PartName(part), ShownText(name), std::move(why)});
+  };
+  for (const SchemaEntry& e : mapping.entries) {
+    if (std::string table = ChangedTable(e, b); !table.empty()) {
+      leave(SchemaPart::kTable, table, EntryText(e));
     }
-    const Shape& in_b = other->second;
-    if (in_a.dim != in_b.dim || in_a.state_floats != in_b.state_floats) {
-      out.push_back(absl::StrCat("rows of table ", name, " have ", FloatsText(in_a), " in a, ",
-                                 FloatsText(in_b), " in b"));
-    } else if (in_a.number != in_b.number) {
-      out.push_back(absl::StrCat("table ", name, " has number ", in_a.number, " in a, ",
-                                 in_b.number, " in b"));
+    if (e.part != SchemaPart::kTable && e.part != SchemaPart::kTensor) continue;
+    std::string why = WhyNot(e.change);
+    if (e.change == SchemaChange::kDropped) {  // a part of b may have its name
+      out.rest.push_back({PartName(e.part), ShownText(e.name), std::move(why)});
+    } else if (!why.empty()) {
+      leave(e.part, e.name, std::move(why));
     }
   }
-  for (const auto& [name, in_b] : second) {
-    if (!first.contains(name)) out.push_back(absl::StrCat("a has no table ", name));
+  for (const auto& [from, to] : mapping.tables) {
+    const SchemaTable &in_a = a.tables(from), &in_b = b.tables(to);
+    if (in_a.table() != in_b.table()) {  // which says in what order its rows lie
+      leave(SchemaPart::kTable, in_b.name(),
+            absl::StrCat("number ", in_a.table(), " in a, ", in_b.table(), " in b"));
+    }
+    if (!left.contains({SchemaPart::kTable, in_b.name()})) out.tables.insert(in_a.table());
+  }
+  for (const auto& [from, to] : mapping.tensors) {
+    if (left.contains({SchemaPart::kTensor, b.tensors(to).name()})) continue;
+    out.tensors.emplace_back(&a.tensors(from), &b.tensors(to));
   }
   return out;
+}
+
+// What the rows are of. DATA_LOSS: the manifest contradicts itself.
+absl::StatusOr<Schema> SchemaOf(const CheckpointRows& rows) {
+  const Manifest& manifest = rows.manifest();
+  Schema saved = SavedSchema(manifest);
+  const absl::Status s = CheckSaved(saved, MakeSchema(manifest.job().spec(), rows.tables()));
+  if (s.ok()) return saved;
+  return absl::DataLossError(absl::StrCat("checkpoint ", rows.folder(), ": ", s.message()));
 }
 
 // One table's difference, fed with both checkpoints' rows by runs of partitions.
@@ -173,6 +200,32 @@ absl::Status DiffTable(const CheckpointRows& a, const CheckpointRows& b, uint32_
   return absl::OkStatus();
 }
 
+// Tensor by tensor, wherever in b the one of a lies.
+absl::Status DiffTensors(const CheckpointRows& a, const CheckpointRows& b,
+                         const std::vector<TensorPair>& tensors, size_t top, TableDifference& out) {
+  constexpr uint32_t kDense = ModelTables::kDenseTable;
+  out.name = a.tables().tables[kDense].name;
+  Differ differ(a.tables().tables[kDense], a.layout(kDense), top, out);
+  for (const auto& [in_a, in_b] : tensors) {
+    const uint64_t first = in_a->first_row(), there = in_b->first_row(), last = in_a->rows() - 1;
+    absl::Status s = a.ReadRange(kDense, Position(first), Position(first + last),
+                                 [&](Position position, const uint8_t* row) {
+                                   differ.AddA(position, row);
+                                   return absl::OkStatus();
+                                 });
+    if (!s.ok()) return s;
+    s = b.ReadRange(kDense, Position(there), Position(there + last),
+                    [&](Position position, const uint8_t* row) {
+                      differ.AddB(Position(position.value - there + first), row);
+                      return absl::OkStatus();
+                    });
+    if (!s.ok()) return s;
+    differ.EndRun();
+  }
+  differ.End();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<SchemaDifference> CompareSchemas(const std::string& a, const std::string& b) {
@@ -199,17 +252,28 @@ absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const
   if (!first.ok()) return first.status();
   auto second = CheckpointRows::Open(b);
   if (!second.ok()) return second.status();
-  if (const auto differ = RowsDiffer(*first, *second); !differ.empty()) {
-    return absl::FailedPreconditionError(
-        ShownText(absl::StrCat("the rows of a, ", first->folder(), ", and b, ", second->folder(),
-                               ", cannot be compared: ", absl::StrJoin(differ, "; "))));
+  if (const uint32_t x = first->manifest().partitions(), y = second->manifest().partitions();
+      x != y) {
+    return absl::FailedPreconditionError(ShownText(absl::StrCat(
+        "the rows of a, ", first->folder(), ", and b, ", second->folder(),
+        ", cannot be compared: spec.storage.partitions is ", x, " in a, ", y, " in b")));
   }
+  const auto in_a = SchemaOf(*first);
+  if (!in_a.ok()) return in_a.status();
+  const auto in_b = SchemaOf(*second);
+  if (!in_b.ok()) return in_b.status();
+  Common common = CommonOf(*in_a, *in_b);
   CheckpointDifference out;
   out.hash_a = first->manifest().model_hash();
   out.hash_b = second->manifest().model_hash();
+  out.not_compared = std::move(common.rest);
   for (uint32_t t = 0; t < first->tables().tables.size(); ++t) {
-    out.tables.emplace_back();
-    if (absl::Status s = DiffTable(*first, *second, t, top, out.tables.back()); !s.ok()) return s;
+    const bool dense = t == ModelTables::kDenseTable;
+    if (dense ? common.tensors.empty() : !common.tables.contains(t)) continue;
+    TableDifference& table = out.tables.emplace_back();
+    const absl::Status s = dense ? DiffTensors(*first, *second, common.tensors, top, table)
+                                 : DiffTable(*first, *second, t, top, table);
+    if (!s.ok()) return s;
   }
   return out;
 }

@@ -1,5 +1,4 @@
 // What two checkpoints of one model differ in.
-// Tested by tests/tools/cluster/checkpoint/checkpoint_test.cc
 #ifndef STRATA_TOOLS_CLUSTER_CHECKPOINT_DIFF_H_
 #define STRATA_TOOLS_CLUSTER_CHECKPOINT_DIFF_H_
 
@@ -15,7 +14,7 @@
 namespace strata {
 
 struct RowDifference {
-  Key key;              // of a dense table: the row's place
+  Key key;              // of a dense table: the row's place in a
   double distance = 0;  // Euclidean, of the weights
   double largest = 0;   // of one weight
 };
@@ -32,9 +31,19 @@ struct TableDifference {
   std::vector<RowDifference> top;  // changed rows, the most distant first
 };
 
+// A table or tensor whose rows in a and b are not the same things, or are in one of them alone.
+struct NotCompared {
+  std::string part;  // table or tensor
+  std::string name;  // in b; of what is in a alone: there
+  std::string why;   // "other shape"
+};
+
 struct CheckpointDifference {
   std::string hash_a, hash_b;
+  // Those that are in both with rows of one kind; of the dense one, the rows of its tensors that
+  // are.
   std::vector<TableDifference> tables;
+  std::vector<NotCompared> not_compared;
 };
 
 struct SchemaDifference {
@@ -48,8 +57,11 @@ struct SchemaDifference {
 // (proto/job/schema/schema_settings.h).
 absl::StatusOr<SchemaDifference> CompareSchemas(const std::string& a, const std::string& b);
 
-// Streams both: memory is some 32 MiB of rows and a block of each. Errors: those of CheckpointRows;
-// FAILED_PRECONDITION names what of their tables and partitions is not the same.
+// Compares rows where a job that starts from a (spec.model.initFrom) would have them as they are:
+// by key in tables, and by tensor, wherever it lies. Streams both: memory is some 32 MiB of rows,
+// or those of a partition, of a tensor, where these are more, and a block of each. Errors: those of
+// CheckpointRows; FAILED_PRECONDITION: their spec.storage.partitions differ; DATA_LOSS: a manifest
+// contradicts itself.
 absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,
                                                      size_t top);
 

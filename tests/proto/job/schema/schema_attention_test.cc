@@ -85,7 +85,7 @@ TEST_CASE("attention by another item begins anew, and that is asked about", "[sc
   CHECK_FALSE(absl::StrContains(refused, "attention_searches_"));
   CHECK(Problem(saved, now, Init(true)) == "OK");
   CHECK(absl::StrContains(MappingText(MapSchemas(saved, now)),
-                          "tensor attention_clicks_1_bias (1) weighed values by field item"));
+                          "tensor attention_clicks_output_bias (1) weighed values by field item"));
 }
 
 TEST_CASE("attention goes with the item that is called otherwise", "[schema_attention]") {
@@ -115,7 +115,7 @@ TEST_CASE("a tensor of attention names its sequence", "[schema_attention]") {
   CHECK_FALSE(SequenceOf("layer_0_weight").has_value());
   const Schema schema = Of("item");
   const Items items(schema);
-  CHECK(items.Of("attention_searches_1_bias") == "word");
+  CHECK(items.Of("attention_searches_output_bias") == "word");
   CHECK(items.Of("layer_0_weight").empty());
   CHECK(items.Of("attention_others_0_weight").empty());
 }

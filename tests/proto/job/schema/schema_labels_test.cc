@@ -85,20 +85,17 @@ Renames Taken(const Schema& now, const RestorePlan& plan) {
 const std::vector<std::string> kModels = {"lr",     "fm",   "wide_deep", "deepfm",
                                           "dcn_v2", "dlrm", "din"};
 
-// By what makes a label's output (worker/models/models.h): the tensors with a column for each.
-std::vector<std::string> Outputs(const std::string& model) {
-  if (model == "dlrm") return {"layer_1_weight", "layer_1_bias"};
-  if (model == "dcn_v2" || model == "din") return {"output_weight", "output_bias"};
-  std::vector<std::string> names = {"bias", "numeric_weight"};
-  if (model == "wide_deep" || model == "deepfm") {
-    names.insert(names.end(), {"layer_1_weight", "layer_1_bias"});
-  }
-  return names;
-}
-
 bool HasInteractions(const std::string& model) { return model == "fm" || model == "deepfm"; }
 bool HasWeights(const std::string& model) {
   return model != "dlrm" && model != "dcn_v2" && model != "din";
+}
+
+// By what makes a label's output (worker/models/models.h): the tensors with a column for each.
+std::vector<std::string> Outputs(const std::string& model) {
+  std::vector<std::string> names;
+  if (HasWeights(model)) names = {"bias", "numeric_weight"};
+  if (model != "lr" && model != "fm") names.insert(names.end(), {"output_weight", "output_bias"});
+  return names;
 }
 
 TEST_CASE("columns of labels follow their names", "[schema_labels]") {
@@ -167,8 +164,8 @@ TEST_CASE("only labels that come or go are asked about", "[schema_labels]") {
         "loaded: tensor layer_0_weight, tensor layer_0_bias, field user, field item, field "
         "price, field age, field size, label buy, label click; new: label cart; by labels: table "
         "features embedding(4) + weight(2) as embedding(4) + weight(3), tensor bias (2) as (3), "
-        "tensor numeric_weight (6) as (9), tensor layer_1_weight (8, 2) as (8, 3), tensor "
-        "layer_1_bias (2) as (3), tensor interaction_weight (4, 2) as (4, 3); other order: label "
+        "tensor numeric_weight (6) as (9), tensor output_weight (8, 2) as (8, 3), tensor "
+        "output_bias (2) as (3), tensor interaction_weight (4, 2) as (4, 3); other order: label "
         "click came before buy, and comes after it now");
 }
 
@@ -217,11 +214,11 @@ TEST_CASE("columns stay where they are when nothing of the labels changed", "[sc
 TEST_CASE("labels that are called otherwise have their columns", "[schema_labels]") {
   const Schema saved = Of("deepfm", {"click", "buy"}), now = Of("deepfm", {"order", "click"});
   const Renames rename = {{"buy", "order"}};
-  CHECK(Taken(now, Plan(saved, now, rename)).at("layer_1_bias") == "2: 2 1");
+  CHECK(Taken(now, Plan(saved, now, rename)).at("output_bias") == "2: 2 1");
   CHECK(Problem(saved, now, Init(false, false, rename)) == "OK");
-  CHECK(Taken(now, Plan(saved, now)).at("layer_1_bias") == "2: 0 1");
+  CHECK(Taken(now, Plan(saved, now)).at("output_bias") == "2: 0 1");
   // One that is left behind has none.
-  CHECK(Taken(saved, Plan(saved, saved, {{"buy", ""}})).at("layer_1_bias") == "2: 1 0");
+  CHECK(Taken(saved, Plan(saved, saved, {{"buy", ""}})).at("output_bias") == "2: 1 0");
 }
 
 TEST_CASE("where no label stays its outputs begin anew, and what all share goes on",
@@ -253,11 +250,11 @@ TEST_CASE("columns over other inputs begin anew, and their labels are told so", 
   const Schema now = SchemaOf(spec);
   const std::string text = Text(saved, now);
   INFO(text);
-  CHECK(absl::StrContains(text, "tensor layer_1_weight was (8, 2), is (6, 2)"));
+  CHECK(absl::StrContains(text, "tensor output_weight was (8, 2), is (6, 2)"));
   CHECK(
-      absl::StrContains(text, "outputs anew: label b (layer_1_weight), label a (layer_1_weight)"));
+      absl::StrContains(text, "outputs anew: label b (output_weight), label a (output_weight)"));
   CHECK(Taken(now, Plan(saved, now)).at("bias") == "2: 2 1");
-  CHECK_FALSE(Taken(now, Plan(saved, now)).contains("layer_1_weight"));
+  CHECK_FALSE(Taken(now, Plan(saved, now)).contains("output_weight"));
   // Rows of another width are other rows.
   spec = Job("deepfm", {"b", "c"});
   spec.mutable_model()->set_embedding_dim(6);
@@ -266,19 +263,24 @@ TEST_CASE("columns over other inputs begin anew, and their labels are told so", 
 
 // A layer below the outputs has as many columns as there are labels by chance.
 TEST_CASE("a layer is no output of labels by its shape", "[schema_labels]") {
-  JobSpec deeper = Job("wide_deep", {"a", "b"});
+  JobSpec deeper = Job("wide_deep", {"a", "b"}), turned = Job("wide_deep", {"b", "a"});
   deeper.mutable_model()->add_hidden(2);
-  const Schema saved = SchemaOf(deeper), now = Of("wide_deep", {"b", "a"});
-  CHECK_FALSE(Taken(now, Plan(saved, now)).contains("layer_1_weight"));
-  CHECK_FALSE(Taken(saved, Plan(now, saved)).contains("layer_1_weight"));
-  // The layer's own name may be another one.
-  const Renames rename = {{"layer_2_weight", "layer_1_weight"}, {"layer_1_weight", ""}};
-  JobSpec narrow = Job("wide_deep", {"a", "b"}), turned = Job("wide_deep", {"b", "a"});
-  narrow.mutable_model()->set_hidden(0, 2);
-  narrow.mutable_model()->add_hidden(2);
+  const Schema saved = SchemaOf(deeper), now = SchemaOf(turned);
+  for (const char* name : {"layer_1_weight", "output_weight"}) {
+    INFO(name);
+    CHECK_FALSE(Taken(now, Plan(saved, now)).contains(name));
+    CHECK_FALSE(Taken(saved, Plan(now, saved)).contains(name));
+  }
+  // Nor does a rename make its columns those of labels.
+  const Renames rename = {{"layer_1_weight", "output_weight"}, {"output_weight", ""}};
+  CHECK_FALSE(Taken(now, Plan(saved, now, rename)).contains("output_weight"));
+  // The output has its name, whatever lies below.
+  deeper.mutable_model()->set_hidden(0, 2);
   turned.mutable_model()->set_hidden(0, 2);
-  const Schema from = SchemaOf(narrow), to = SchemaOf(turned);
-  CHECK(Taken(to, Plan(from, to, rename)).at("layer_1_weight") == "2: 2 1");
+  const Schema from = SchemaOf(deeper), to = SchemaOf(turned);
+  CHECK(Taken(to, Plan(from, to)).at("output_weight") == "2: 2 1");
+  CHECK(Taken(to, Plan(from, to)).at("output_bias") == "2: 2 1");
+  CHECK(absl::StrContains(Text(from, to), "dropped: tensor layer_1_weight (2, 2), "));
 }
 
 // It was told to be new, and had the outputs of the one that was told to be dropped.

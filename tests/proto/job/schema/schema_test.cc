@@ -78,8 +78,8 @@ TEST_CASE("a schema names everything that a model is made of", "[schema]") {
             adam + "tensor numeric_weight(1)  1 row from 2  zero  " + adam +
             "tensor layer_0_weight(9, 8)  1 row from 3  uniform(-0.333333, 0.333333)  " + adam +
             "tensor layer_0_bias(8)  1 row from 4  zero  " + adam +
-            "tensor layer_1_weight(8, 1)  1 row from 5  uniform(-0.353553, 0.353553)  " + adam +
-            "tensor layer_1_bias(1)  1 row from 6  zero  " + adam +
+            "tensor output_weight(8, 1)  1 row from 5  uniform(-0.353553, 0.353553)  " + adam +
+            "tensor output_bias(1)  1 row from 6  zero  " + adam +
             "field user  categorical  table features  keys by column\n"
             "field item  categorical  table features  keys by column\n"
             "field price  numeric\n"
@@ -342,7 +342,7 @@ TEST_CASE("every difference of meaning is named in one line", "[schema]") {
   CHECK(problem([](JobSpec& s) { s.mutable_model()->set_hidden(0, 6); }) ==
         "tensor layer_0_weight was (9, 8), is (9, 6)\n"
         "tensor layer_0_bias was (8), is (6)\n"
-        "tensor layer_1_weight was (8, 1), is (6, 1)");
+        "tensor output_weight was (8, 1), is (6, 1)");
   CHECK(problem([](JobSpec& s) { s.mutable_model()->set_type("wide_deep"); }) ==
         "spec.model.type was deepfm, is wide_deep");
   CHECK(problem([](JobSpec& s) { s.mutable_model()->set_hash_seed(7); }) ==
@@ -518,7 +518,7 @@ TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
   CHECK(CheckInitFrom(mapping, saved, longer, Allow(true, true)).ok());
   CHECK(MappingText(mapping) ==
         "loaded: table features, tensor bias, tensor numeric_weight, tensor layer_0_bias, tensor "
-        "layer_1_weight, tensor layer_1_bias, field user, field item, field price, label label; "
+        "output_weight, tensor output_bias, field user, field item, field price, label label; "
         "new: field shop; other shape: tensor layer_0_weight was (9, 8), is (13, 8)");
 
   const Schema seed = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_hash_seed(7); });
@@ -594,28 +594,28 @@ TEST_CASE("nothing takes the name of another part of the checkpoint", "[schema]"
     CHECK(s.ok() != absl::IsInvalidArgument(s));
     return Lines(s);
   };
-  CHECK(problem({{"layer_1_bias", "layer_0_bias"}}, saved) ==
-        "spec.model.initFrom.rename: the checkpoint's tensors layer_0_bias and layer_1_bias would "
+  CHECK(problem({{"output_bias", "layer_0_bias"}}, saved) ==
+        "spec.model.initFrom.rename: the checkpoint's tensors layer_0_bias and output_bias would "
         "both be called layer_0_bias; leave one behind, as with layer_0_bias: \"\"");
-  CHECK(absl::StrContains(problem({{"layer_0_bias", "layer_1_bias"}}, saved),
-                          "would both be called layer_1_bias"));
+  CHECK(absl::StrContains(problem({{"layer_0_bias", "output_bias"}}, saved),
+                          "would both be called output_bias"));
   CHECK(absl::StrContains(
-      problem({{"layer_0_bias", "layer_1_bias"}, {"layer_0_weight", "layer_1_bias"}}, saved),
-      "would both be called layer_1_bias"));
+      problem({{"layer_0_bias", "output_bias"}, {"layer_0_weight", "output_bias"}}, saved),
+      "would both be called output_bias"));
   // One of the two stays behind.
   InitFromSpec init = Allow(true, true);
   (*init.mutable_rename())["layer_0_bias"] = "";
-  (*init.mutable_rename())["layer_1_bias"] = "layer_0_bias";
+  (*init.mutable_rename())["output_bias"] = "layer_0_bias";
   CHECK(InitProblem(saved, saved, init) == "OK");
   CHECK(absl::StrContains(MappingText(MapSchemas(saved, saved, RenamesOf(init))),
-                          "; new: tensor layer_1_bias (1); dropped: tensor layer_0_bias (8); "));
+                          "; new: tensor output_bias (1); dropped: tensor layer_0_bias (8); "));
   Schema now = saved;  // what exchanges names is no such thing
-  now.mutable_tensors(3)->set_name("layer_1_bias");
+  now.mutable_tensors(3)->set_name("output_bias");
   now.mutable_tensors(5)->set_name("layer_0_bias");
-  CHECK(problem({{"layer_0_bias", "layer_1_bias"}, {"layer_1_bias", "layer_0_bias"}}, now) == "OK");
+  CHECK(problem({{"layer_0_bias", "output_bias"}, {"output_bias", "layer_0_bias"}}, now) == "OK");
   CHECK(absl::StrContains(
-      MappingText(MapSchemas(saved, saved, {{"layer_0_bias", "layer_1_bias"}})),
-      "; dropped: tensor layer_1_bias (1); other shape: tensor layer_1_bias was (8), is (1)"));
+      MappingText(MapSchemas(saved, saved, {{"layer_0_bias", "output_bias"}})),
+      "; dropped: tensor output_bias (1); other shape: tensor output_bias was (8), is (1)"));
 }
 
 // The word of a user that names nothing did what no user wants: the layer began anew.
@@ -654,7 +654,7 @@ TEST_CASE("attention goes with the sequence that is renamed", "[schema]") {
   using Pairs = std::set<std::string>;
   const auto all = [](const std::string& from, const std::string& to) {
     Pairs pairs;
-    for (const char* part : {"_0_weight", "_0_bias", "_1_weight", "_1_bias"}) {
+    for (const char* part : {"_0_weight", "_0_bias", "_output_weight", "_output_bias"}) {
       pairs.insert(absl::StrCat("attention_", from, part, " as attention_", to, part));
     }
     return pairs;
@@ -678,9 +678,10 @@ TEST_CASE("attention goes with the sequence that is renamed", "[schema]") {
   // Left behind, with a new sequence of its name.
   CHECK(LoadedAs(saved, saved, "attention_", {{"a", ""}}) == all("a_0", "a_0"));
   // What a rename says of a tensor counts.
-  const auto own = LoadedAs(saved, renamed, "attention_", {{"a", "b"}, {"attention_a_1_bias", ""}});
+  const auto own =
+      LoadedAs(saved, renamed, "attention_", {{"a", "b"}, {"attention_a_output_bias", ""}});
   CHECK(own.size() == 7);
-  CHECK_FALSE(own.contains("attention_a_1_bias as attention_b_1_bias"));
+  CHECK_FALSE(own.contains("attention_a_output_bias as attention_b_output_bias"));
   // Layers of other widths are told as such.
   InitFromSpec one;
   (*one.mutable_rename())["a"] = "b";

@@ -53,7 +53,7 @@ TEST_CASE("tensors of each model", "[core]") {
   REQUIRE(deep->tensor_names ==
           std::vector<std::string>{"bias", "numeric_weight", "layer_0_weight", "layer_0_bias",
                                    "layer_1_weight", "layer_1_bias", "layer_2_weight",
-                                   "layer_2_bias", "layer_3_weight", "layer_3_bias"});
+                                   "layer_2_bias", "output_weight", "output_bias"});
   REQUIRE(Elements(*deep) ==
           std::vector<uint64_t>{1, 13, 429 * 400, 400, 400 * 300, 300, 300 * 200, 200, 200, 1});
   REQUIRE(deep->tensor(2).initializer.type == InitializerType::kUniform);
@@ -93,7 +93,7 @@ TEST_CASE("tensors of wide_deep, dcn_v2 and dlrm", "[core]") {
   const auto low = MakeModelTables(spec, 10, 3);
   REQUIRE(low.ok());
   REQUIRE(low->tensor_names[0] == "cross_0_v");
-  REQUIRE(low->tensor_names[1] == "cross_0_weight");
+  REQUIRE(low->tensor_names[1] == "cross_0_u");
   REQUIRE(low->tensor_names[2] == "cross_0_bias");
   REQUIRE(low->tensor(0).elements == 163 * 8);
   REQUIRE(low->tensor(1).elements == 8 * 163);
@@ -105,7 +105,7 @@ TEST_CASE("tensors of wide_deep, dcn_v2 and dlrm", "[core]") {
   REQUIRE(dlrm.ok());
   REQUIRE(dlrm->row_dim() == 16);
   REQUIRE(dlrm->interaction_pairs() == 351);
-  REQUIRE(dlrm->tensor_names[4] == "bottom_2_weight");
+  REQUIRE(dlrm->tensor_names[4] == "bottom_output_weight");
   REQUIRE(Elements(*dlrm) == Sizes{13 * 512, 512, 512 * 64, 64, 64 * 16, 16, 367 * 400, 400,
                                    400 * 300, 300, 300 * 200, 200, 200, 1});
   const auto plain = MakeModelTables(spec, 10, 0);  // no numbers: no bottom
@@ -155,7 +155,7 @@ TEST_CASE("mmoe and din take tables of any widths", "[core]") {
   REQUIRE(din->sequences.size() == 1);
   CHECK(din->sequences[0].target == 2);
   CHECK(din->tensor_names == Names{"attention_clicks_0_weight", "attention_clicks_0_bias",
-                                   "attention_clicks_1_weight", "attention_clicks_1_bias",
+                                   "attention_clicks_output_weight", "attention_clicks_output_bias",
                                    "layer_0_weight", "layer_0_bias", "output_weight",
                                    "output_bias"});
   CHECK(Elements(*din) == Sizes{20 * 6, 6, 6, 1, 15 * 7, 7, 7, 1});
@@ -182,10 +182,40 @@ TEST_CASE("mmoe and din take tables of any widths", "[core]") {
   CHECK(mmoe->tensor_names ==
         Names{"expert_0_0_weight", "expert_0_0_bias", "expert_1_0_weight", "expert_1_0_bias",
               "gate_0_weight", "gate_0_bias", "gate_1_weight", "gate_1_bias", "tower_0_0_weight",
-              "tower_0_0_bias", "tower_0_1_weight", "tower_0_1_bias", "tower_1_0_weight",
-              "tower_1_0_bias", "tower_1_1_weight", "tower_1_1_bias"});
+              "tower_0_0_bias", "tower_0_output_weight", "tower_0_output_bias", "tower_1_0_weight",
+              "tower_1_0_bias", "tower_1_output_weight", "tower_1_output_bias"});
   CHECK(Elements(*mmoe) ==
         Sizes{15 * 4, 4, 15 * 4, 4, 15 * 2, 2, 15 * 2, 2, 4 * 8, 8, 8, 1, 4 * 8, 8, 8, 1});
+}
+
+// Whoever starts from a model of another depth takes no output for a hidden layer of its shape.
+TEST_CASE("an output layer is no hidden one, however many there are", "[core]") {
+  using Names = std::vector<std::string>;
+  const auto outputs = [](const JobSpec& spec) {
+    const auto model = MakeModelTables(spec, 10, 3);
+    INFO(model.status());
+    REQUIRE(model.ok());
+    Names names;
+    for (const std::string& name : model->tensor_names) {
+      if (name.find("output") != std::string::npos) names.push_back(name);
+    }
+    return names;
+  };
+  for (const char* type : {"wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+    INFO(type);
+    JobSpec spec = MakeSpec(type, 4096);
+    ModelSpec& model = *spec.mutable_model();
+    const std::string name(type);
+    if (name == "dcn_v2") model.set_cross_layers(1);
+    if (name == "dlrm") model.add_bottom_hidden(8);
+    if (name == "shared_bottom") model.add_tower_hidden(8);
+    const Names one = outputs(spec);
+    CHECK(one.size() == (name == "dlrm" ? size_t{4} : size_t{2}));
+    model.add_hidden(100);
+    if (name == "dlrm") model.add_bottom_hidden(8);
+    if (name == "shared_bottom") model.add_tower_hidden(8);
+    CHECK(outputs(spec) == one);
+  }
 }
 
 TEST_CASE("tensors never overlap and stay within one partition", "[core]") {

@@ -100,7 +100,7 @@ TEST_CASE("dense tensors have the shapes of their layers", "[export]") {
   CHECK(Find(plan, "bias").shape == Shape{1});
   CHECK(Find(plan, "layer_0_weight").shape == Shape{3 * 4 + 2, 5});
   CHECK(Find(plan, "layer_0_bias").shape == Shape{5});
-  CHECK(Find(plan, "layer_1_weight").shape == Shape{5, 1});
+  CHECK(Find(plan, "output_weight").shape == Shape{5, 1});
   // 70 weights lie in one row of 256: the padding is left out, of the state too.
   CHECK(Find(plan, "layer_0_weight").bytes == 14 * 5 * 4);
   CHECK(Find(plan, "layer_0_weight.last_step").shape == Shape{1});

@@ -5,12 +5,10 @@
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/job/schema/schema.h"
@@ -24,43 +22,15 @@ namespace strata {
 namespace {
 
 using Labels = std::vector<std::string>;
-using Renames = std::map<std::string, std::string>;
-
 JobSpec Job(const std::string& model, const Labels& labels) {
-  JobSpec spec;
-  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
-  columns.add_categorical("user");
-  columns.add_categorical("item");
-  for (const char* number : {"price", "age", "size"}) columns.add_numeric(number);
-  for (const std::string& label : labels) spec.add_labels()->set_name(label);
-  spec.mutable_model()->set_type(model);
-  spec.mutable_model()->set_embedding_dim(4);
-  if (model != "lr" && model != "fm") spec.mutable_model()->add_hidden(8);
-  return Resolved(std::move(spec));
+  return OfLabels(model, labels, {"price", "age", "size"});
 }
 
 Schema Of(const std::string& model, const Labels& labels) { return SchemaOf(Job(model, labels)); }
 
-InitFromSpec Init(bool allow_new, bool allow_dropped, const Renames& rename = {}) {
-  InitFromSpec init;
-  init.set_new_tensors(allow_new ? "allow" : "refuse");
-  init.set_dropped_tensors(allow_dropped ? "allow" : "refuse");
-  for (const auto& [from, to] : rename) (*init.mutable_rename())[from] = to;
-  return init;
-}
-
-std::string Problem(const Schema& saved, const Schema& now, const InitFromSpec& init) {
-  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init);
-  return s.ok() ? "OK" : std::string(s.message());
-}
-
 RestorePlan Plan(const Schema& saved, const Schema& now, const Renames& rename = {}) {
-  const InitFromSpec init = Init(true, true, rename);
+  const InitFromSpec init = Allow(true, true, rename);
   return MakeRestorePlan(MapSchemas(saved, now, rename), saved, now, init);
-}
-
-std::string Text(const Schema& saved, const Schema& now, const Renames& rename = {}) {
-  return MappingText(MapSchemas(saved, now, rename));
 }
 
 // "3: 2 0": of three labels' columns the second one, then a new one.
@@ -148,14 +118,14 @@ TEST_CASE("only labels that come or go are asked about", "[schema_labels]") {
     INFO(model);
     const Schema both = Of(model, {"click", "buy"}), swapped = Of(model, {"buy", "click"});
     const Schema three = Of(model, {"click", "cart", "buy"});
-    CHECK(Problem(both, swapped, Init(false, false)) == "OK");
-    CHECK(Problem(both, three, Init(false, false)) ==
+    CHECK(InitProblem(both, swapped, Allow(false, false)) == "OK");
+    CHECK(InitProblem(both, three, Allow(false, false)) ==
           "label cart: the checkpoint has none; allow it with spec.model.initFrom.newTensors: "
           "allow");
-    CHECK(Problem(both, three, Init(true, false)) == "OK");
-    CHECK(Problem(three, both, Init(false, false)) ==
+    CHECK(InitProblem(both, three, Allow(true, false)) == "OK");
+    CHECK(InitProblem(three, both, Allow(false, false)) ==
           "label cart: the job has none; allow it with spec.model.initFrom.droppedTensors: allow");
-    CHECK(Problem(three, both, Init(false, true)) == "OK");
+    CHECK(InitProblem(three, both, Allow(false, true)) == "OK");
     // To resume is to have the same model.
     CHECK_FALSE(CheckResume(MapSchemas(both, swapped)).ok());
     CHECK_FALSE(CheckResume(MapSchemas(both, three)).ok());
@@ -176,9 +146,9 @@ TEST_CASE("a second label takes nothing from the first one", "[schema_labels]") 
   const Schema one = Of("fm", {"click"}), two = Of("fm", {"click", "buy"});
   // Weights of interactions begin as the ones that the one label had.
   CHECK(absl::StrContains(Text(one, two), "label click; new: tensor interaction_weight (4, 2), "));
-  CHECK(Problem(one, two, Init(true, false)) == "OK");
+  CHECK(InitProblem(one, two, Allow(true, false)) == "OK");
   CHECK(absl::StrContains(Text(two, one), "dropped: tensor interaction_weight (4, 2), label buy"));
-  CHECK(Problem(two, one, Init(true, false)) ==
+  CHECK(InitProblem(two, one, Allow(true, false)) ==
         "tensor interaction_weight (4, 2): the job has none; allow it with "
         "spec.model.initFrom.droppedTensors: allow\n"
         "label buy: the job has none; allow it with spec.model.initFrom.droppedTensors: allow");
@@ -218,7 +188,7 @@ TEST_CASE("labels that are called otherwise have their columns", "[schema_labels
   const Schema saved = Of("deepfm", {"click", "buy"}), now = Of("deepfm", {"order", "click"});
   const Renames rename = {{"buy", "order"}};
   CHECK(Taken(now, Plan(saved, now, rename)).at("layer_1_bias") == "2: 2 1");
-  CHECK(Problem(saved, now, Init(false, false, rename)) == "OK");
+  CHECK(InitProblem(saved, now, Allow(false, false, rename)) == "OK");
   CHECK(Taken(now, Plan(saved, now)).at("layer_1_bias") == "2: 0 1");
   // One that is left behind has none.
   CHECK(Taken(saved, Plan(saved, saved, {{"buy", ""}})).at("layer_1_bias") == "2: 1 0");
@@ -239,8 +209,8 @@ TEST_CASE("where no label stays its outputs begin anew, and what all share goes 
       if (model == "wide_deep" || model == "deepfm" || model == "dlrm") {
         CHECK(taken.at("layer_0_weight") == "as it is");
       }
-      CHECK(Problem(saved, now, Init(true, false)) != "OK");
-      CHECK(Problem(saved, now, Init(true, true)) == "OK");
+      CHECK(InitProblem(saved, now, Allow(true, false)) != "OK");
+      CHECK(InitProblem(saved, now, Allow(true, true)) == "OK");
     }
   }
 }

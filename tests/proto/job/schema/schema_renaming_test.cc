@@ -1,18 +1,11 @@
-// What `initFrom` and `--resume` take of a checkpoint by the names of labels, tables, fields and
-// columns.
+// What `initFrom` takes of a checkpoint by the names of tables, fields, columns and labels.
 #include "proto/job/schema/schema_renaming.h"
 
 #include <catch2/catch.hpp>
-#include <cstdint>
-#include <initializer_list>
-#include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_start.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -21,63 +14,6 @@
 
 namespace strata {
 namespace {
-
-using Renames = std::map<std::string, std::string>;
-
-InitFromSpec Init(const Renames& rename, bool allow = false) {
-  InitFromSpec init;
-  init.set_new_tensors(allow ? "allow" : "refuse");
-  init.set_dropped_tensors(allow ? "allow" : "refuse");
-  for (const auto& [from, to] : rename) (*init.mutable_rename())[from] = to;
-  return init;
-}
-
-std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init = {}) {
-  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init);
-  return s.ok() ? "OK" : std::string(s.message());
-}
-
-std::string ResumeProblem(const Schema& saved, const Schema& now) {
-  const absl::Status s = CheckResume(MapSchemas(saved, now));
-  return s.ok() ? "OK" : std::string(s.message());
-}
-
-std::string Text(const Schema& saved, const Schema& now, const Renames& rename = {}) {
-  return MappingText(MapSchemas(saved, now, rename));
-}
-
-// By what the job calls a tensor that is loaded: what the checkpoint does.
-Renames Loaded(const Schema& saved, const Schema& now, const Renames& rename = {}) {
-  Renames names;
-  for (const auto& [from, to] : MapSchemas(saved, now, rename).tensors) {
-    CHECK(names.emplace(now.tensors(to).name(), saved.tensors(from).name()).second);
-  }
-  return names;
-}
-
-// Two tables, two fields of the first one and a number.
-JobSpec OfTables(const char* first, const char* second) {
-  JobSpec spec;
-  for (const char* name : {first, second}) {
-    TableConfig& table = *spec.add_tables();
-    table.set_name(name);
-    table.set_dim(4);
-  }
-  for (const auto& [name, table] : std::vector<std::pair<std::string, std::string>>{
-           {"item", first}, {"seen", first}, {"user", second}}) {
-    FieldConfig& field = *spec.add_fields();
-    field.set_name(name);
-    field.set_kind("categorical");
-    field.set_table(table);
-  }
-  FieldConfig& price = *spec.add_fields();
-  price.set_name("price");
-  price.set_kind("numeric");
-  spec.add_labels()->set_name("click");
-  spec.mutable_model()->set_type("deepfm");
-  spec.mutable_model()->add_hidden(8);
-  return Resolved(spec);
-}
 
 // The rows were loaded, and no field had a key of theirs.
 TEST_CASE("a table whose keys hash its name keeps its name", "[schema]") {
@@ -107,151 +43,6 @@ TEST_CASE("a table whose keys are values takes another name", "[schema]") {
   }
   CHECK(InitProblem(saved, now, Init({{"item", "goods"}})) == "OK");
   CHECK(absl::StrContains(Text(saved, now, {{"item", "goods"}}), "renamed: table item as goods"));
-}
-
-JobSpec OfTransform(TransformConfig transform) {
-  JobSpec spec = OfTables("item", "user");
-  if (transform.type() == "bucketise") spec.mutable_fields(3)->set_table("item");
-  *spec.mutable_fields(3)->mutable_transform() = std::move(transform);
-  return Resolved(spec);
-}
-
-TEST_CASE("transforms are compared by their numbers, all digits of them", "[schema]") {
-  TransformConfig bounds, deviation, clip;
-  bounds.set_type("bucketise");
-  bounds.add_bounds(1700000000);
-  bounds.add_bounds(1700000100);
-  deviation.set_type("standardise");
-  deviation.set_mean(0);
-  deviation.set_deviation(1234567.1);
-  clip.set_type("clip");
-  clip.set_min(0);
-  clip.set_max(16777216.5);
-  const auto problem = [](const TransformConfig& was, const TransformConfig& is) {
-    const Schema saved = SchemaOf(OfTransform(was)), now = SchemaOf(OfTransform(is));
-    CHECK(absl::StrContains(InitProblem(saved, now), ResumeProblem(saved, now)));
-    return ResumeProblem(saved, now);
-  };
-  for (const TransformConfig& same : {bounds, deviation, clip}) CHECK(problem(same, same) == "OK");
-  TransformConfig other = bounds;
-  other.set_bounds(1, 1700003000);
-  CHECK(problem(bounds, other) ==
-        "field price: transform was bucketise [1.7e+09, 1700000100], is bucketise [1.7e+09, "
-        "1700003000]");
-  other = deviation;
-  other.set_deviation(1234568.9);
-  CHECK(problem(deviation, other) ==
-        "field price: transform was standardise mean 0 deviation 1234567.1, is standardise mean 0 "
-        "deviation 1234568.9");
-  other = clip;
-  other.set_max(16777217.5);
-  CHECK(problem(clip, other) ==
-        "field price: transform was clip min 0 max 16777216.5, is clip min 0 max 16777217.5");
-  other.clear_min();
-  CHECK(absl::EndsWith(problem(clip, other), "is clip max 16777217.5"));
-}
-
-TEST_CASE("a label's weight is shown in all digits that differ", "[schema]") {
-  JobSpec spec = OfTables("item", "user");
-  spec.mutable_labels(0)->set_weight(0.2f);
-  const Schema saved = SchemaOf(spec);
-  spec.mutable_labels(0)->set_weight(0.2000001f);
-  CHECK(ResumeProblem(saved, SchemaOf(spec)) == "label click: weight was 0.2, is 0.2000001");
-}
-
-JobSpec OfLabels(const char* model, std::initializer_list<const char*> labels) {
-  JobSpec spec;
-  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
-  columns.add_categorical("user");
-  columns.add_categorical("item");
-  columns.add_numeric("price");
-  for (const char* name : labels) spec.add_labels()->set_name(name);
-  spec.mutable_model()->set_type(model);
-  spec.mutable_model()->set_embedding_dim(4);
-  return Resolved(spec);
-}
-
-TEST_CASE("towers and gates follow their labels to other numbers", "[schema]") {
-  const std::string model = GENERATE("mmoe", "shared_bottom");
-  INFO(model);
-  const auto of = [&](std::initializer_list<const char*> labels) {
-    return SchemaOf(OfLabels(model.c_str(), labels));
-  };
-  const Schema both = of({"click", "buy"}), buy = of({"buy"}), three = of({"cart", "buy", "click"});
-  const std::vector<std::string> parts = model == "mmoe" ? std::vector<std::string>{"tower", "gate"}
-                                                         : std::vector<std::string>{"tower"};
-  const auto check = [&](const Renames& loaded, int saved_label, int now_label) {
-    for (const std::string& part : parts) {
-      const std::string rest = part == "tower" ? "_0_weight" : "_weight";
-      const auto at = loaded.find(absl::StrCat(part, "_", now_label, rest));
-      REQUIRE(at != loaded.end());
-      CHECK(at->second == absl::StrCat(part, "_", saved_label, rest));
-    }
-  };
-  check(Loaded(both, both), 0, 0);
-  check(Loaded(both, both), 1, 1);
-  check(Loaded(both, buy), 1, 0);
-  check(Loaded(buy, both), 0, 1);
-  CHECK_FALSE(Loaded(buy, both).contains("tower_0_0_weight"));
-  const Schema swapped = of({"buy", "click"});
-  check(Loaded(both, swapped), 1, 0);
-  check(Loaded(both, swapped), 0, 1);
-  check(Loaded(three, both), 2, 0);
-  if (model == "mmoe") {
-    CHECK(Loaded(three, both).at("expert_0_0_weight") == "expert_0_0_weight");
-  }
-  // Nothing is lost, so nothing is refused; to resume is to have the same model.
-  CHECK(InitProblem(both, swapped) == "OK");
-  CHECK(absl::StrContains(ResumeProblem(both, swapped), "tower_1_0_weight as tower_0_0_weight"));
-  CHECK(absl::EndsWith(ResumeProblem(both, swapped),
-                       "label click came before buy, and comes after it now"));
-  CHECK(absl::StrContains(Text(both, buy), "tensor tower_1_0_weight as tower_0_0_weight"));
-  CHECK(absl::StrContains(Text(both, buy), "dropped: "));
-  CHECK_FALSE(absl::StrContains(Text(both, buy), "new: "));
-  CHECK(absl::StrContains(InitProblem(buy, both), "tensor tower_0_0_weight"));
-}
-
-TEST_CASE("towers follow a label that is called otherwise, and a rename of their own", "[schema]") {
-  const Schema both = SchemaOf(OfLabels("mmoe", {"click", "buy"}));
-  const Schema order = SchemaOf(OfLabels("mmoe", {"order", "click"}));
-  const Renames renamed = Loaded(both, order, {{"buy", "order"}});
-  CHECK(renamed.at("tower_0_0_weight") == "tower_1_0_weight");
-  CHECK(renamed.at("gate_1_bias") == "gate_0_bias");
-  CHECK(InitProblem(both, order, Init({{"buy", "order"}})) == "OK");
-  // Without it that tower begins anew: it is of another label.
-  CHECK_FALSE(Loaded(both, order).contains("tower_0_0_weight"));
-  CHECK(Loaded(both, order, {{"tower_1_0_weight", "tower_0_0_weight"}}).at("tower_0_0_weight") ==
-        "tower_1_0_weight");
-  // A rename is heard where the label says the same, too.
-  const Schema buy = SchemaOf(OfLabels("mmoe", {"buy"}));
-  CHECK(Loaded(both, buy, {{"tower_1_0_weight", "tower_0_0_weight"}}).at("tower_0_0_weight") ==
-        "tower_1_0_weight");
-  CHECK(absl::StrContains(InitProblem(both, buy, Init({{"tower_0_0_weight", "tower_0_0_weight"}})),
-                          "the checkpoint's tensors tower_0_0_weight and tower_1_0_weight would "
-                          "both be called tower_0_0_weight"));
-  // The one label of a job may be called anything.
-  CHECK(Loaded(buy, SchemaOf(OfLabels("mmoe", {"order"}))).contains("tower_0_0_weight"));
-}
-
-TEST_CASE("a plan reads a tower from where its label's was", "[schema]") {
-  const Schema both = SchemaOf(OfLabels("mmoe", {"click", "buy"}));
-  const Schema buy = SchemaOf(OfLabels("mmoe", {"buy"}));
-  const auto tensor = [](const Schema& schema, const std::string& name) {
-    for (const SchemaTensor& t : schema.tensors()) {
-      if (t.name() == name) return t;
-    }
-    FAIL(name);
-    return SchemaTensor();
-  };
-  const RestorePlan plan = MakeRestorePlan(MapSchemas(both, buy), both, buy, Init({}, true));
-  const uint64_t to = tensor(buy, "tower_0_0_weight").first_row();
-  int found = 0;
-  for (const RestoreTensor& t : plan.tensors()) {
-    if (t.to_row() != to) continue;
-    ++found;
-    CHECK(t.from_row() == tensor(both, "tower_1_0_weight").first_row());
-  }
-  CHECK(found == 1);
 }
 
 // The job trained on another column, and was told that the field is loaded.
@@ -353,69 +144,96 @@ TEST_CASE("a renamed column of weights is told as one", "[schema]") {
   CHECK(absl::EndsWith(MappingText(mapping), "; renamed: spec.sampleWeight w as v"));
 }
 
-// A short form's columns are names of fields, whatever characters they have.
-TEST_CASE("names that hold line ends break no line of a comparison", "[schema]") {
-  JobSpec spec = OfTables("item", "user");
+TEST_CASE("what is renamed is loaded under its new name", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
   const Schema saved = SchemaOf(spec);
-  Schema other = saved;
-  for (SchemaField& f : *other.mutable_fields()) f.set_name(f.name() + "\n");
-  other.mutable_fields(0)->set_column("a\nb");
-  other.mutable_tables(0)->set_name("item\n");
-  other.mutable_tensors(0)->set_name("bias\r");
-  other.mutable_labels(0)->set_name("click\x1b");
-  other.mutable_labels(0)->set_column("click\n");
-  const auto lines = [](const std::string& text) {
-    size_t lines = 1;
-    for (const char c : text) {
-      if (c == '\n') ++lines;
-      CHECK((c == '\n' || static_cast<unsigned char>(c) >= ' '));
-    }
-    return lines;
+  Schema now = saved;
+  now.mutable_tables(0)->set_name("all");
+  for (SchemaField& f : *now.mutable_fields()) {
+    if (!f.table().empty()) f.set_table("all");
+  }
+  now.mutable_tensors(0)->set_name("offset");
+  InitFromSpec init;
+  CHECK(absl::StrContains(InitProblem(saved, now, init), "table all"));
+  (*init.mutable_rename())["features"] = "all";
+  (*init.mutable_rename())["bias"] = "offset";
+  CHECK(InitProblem(saved, now, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, now, RenamesOf(init))),
+                          "renamed: table features as all, tensor bias as offset"));
+  // Keys of a csv field hash its column's name.
+  const Schema shop = Changed(
+      spec, [](JobSpec& s) { s.mutable_data()->mutable_columns()->set_categorical(1, "shop"); });
+  InitFromSpec field;
+  (*field.mutable_rename())["item"] = "shop";
+  CHECK(InitProblem(saved, shop, field) ==
+        "field shop: column was item, is shop; set what the checkpoint has, "
+        "or leave its table behind with spec.model.initFrom.rename: {features: \"\"}");
+  (*init.mutable_rename())["none"] = "x";
+  CHECK(absl::StartsWith(InitProblem(saved, now, init),
+                         "spec.model.initFrom.rename: the checkpoint has no table, tensor, field, "
+                         "label or column 'none'"));
+}
+
+// The checkpoint's own one was loaded, or left behind without a word.
+TEST_CASE("nothing takes the name of another part of the checkpoint", "[schema]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm"));
+  const auto problem = [&](const Renames& rename, const Schema& now) {
+    InitFromSpec init = Allow(true, false);
+    for (const auto& [from, to] : rename) (*init.mutable_rename())[from] = to;
+    const absl::Status s = CheckInitFrom(MapSchemas(saved, now, rename), saved, now, init);
+    CHECK(s.ok() != absl::IsInvalidArgument(s));
+    return Lines(s);
   };
-  const Schema& changed = other;
-  for (const auto& [from, to] : {std::pair(&saved, &changed), std::pair(&changed, &saved)}) {
-    const SchemaMapping mapping = MapSchemas(*from, *to);
-    size_t differences = 0;
-    for (const SchemaEntry& e : mapping.entries) {
-      CHECK(lines(EntryText(e)) == 1);
-      differences += e.change != SchemaChange::kLoaded;
-    }
-    CHECK(lines(MappingText(mapping)) == 1);
-    CHECK(differences <= 20);  // that a refusal lists
-    CHECK(lines(ResumeProblem(*from, *to)) == differences);
-    CHECK(lines(InitProblem(*from, *to)) <= differences);  // not of what is allowed
-    const absl::Status contradiction = CheckSaved(*from, *to);
-    CHECK_FALSE(contradiction.ok());
-    CHECK(lines(std::string(contradiction.message())) == differences);
-  }
-  // Those that stay, under other columns.
-  Schema columns = saved;
-  columns.mutable_fields(3)->set_column("co\nst");
-  columns.mutable_labels(0)->set_column("cli\nck");
-  CHECK(lines(InitProblem(saved, columns)) == 2);
-  CHECK(
-      absl::StrContains(InitProblem(saved, columns),
-                        "field price: column was price, is co\\nst; if that column is only called "
-                        "otherwise now, say so with spec.model.initFrom.rename: {price: co\\nst}"));
-  CHECK(lines(Text(saved, columns, {{"price", "co\nst"}, {"click", "cli\nck"}})) == 1);
-  Schema twice = saved;
-  twice.mutable_fields(0)->set_name("a\nb");
-  CHECK(lines(InitProblem(twice, saved, Init({{"a\nb", "user"}}))) == 1);
-  SchemaMapping weight = MapSchemas(saved, saved);
-  MapSampleWeight("w\n", "", {}, weight);
-  CHECK(lines(MappingText(weight)) == 1);
-  twice = saved;
-  twice.mutable_tables(0)->set_name("i\n");
-  for (SchemaField& f : *twice.mutable_fields()) {
-    if (f.table() == "item") f.set_table("i\n");
-  }
-  Schema numbered = twice;
-  numbered.mutable_tables(0)->set_table(9);
-  CHECK(lines(std::string(CheckSaved(numbered, twice).message())) == 1);
-  twice.mutable_tensors(0)->set_name("b\n");
-  numbered = twice;
-  numbered.mutable_tensors(0)->set_rows(9);
-  CHECK(lines(std::string(CheckSaved(numbered, twice).message())) == 1);
+  CHECK(problem({{"layer_1_bias", "layer_0_bias"}}, saved) ==
+        "spec.model.initFrom.rename: the checkpoint's tensors layer_0_bias and layer_1_bias would "
+        "both be called layer_0_bias; leave one behind, as with layer_0_bias: \"\"");
+  CHECK(absl::StrContains(problem({{"layer_0_bias", "layer_1_bias"}}, saved),
+                          "would both be called layer_1_bias"));
+  CHECK(absl::StrContains(
+      problem({{"layer_0_bias", "layer_1_bias"}, {"layer_0_weight", "layer_1_bias"}}, saved),
+      "would both be called layer_1_bias"));
+  // One of the two stays behind.
+  InitFromSpec init = Allow(true, true);
+  (*init.mutable_rename())["layer_0_bias"] = "";
+  (*init.mutable_rename())["layer_1_bias"] = "layer_0_bias";
+  CHECK(InitProblem(saved, saved, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, saved, RenamesOf(init))),
+                          "; new: tensor layer_1_bias (1); dropped: tensor layer_0_bias (8); "));
+  Schema now = saved;  // what exchanges names is no such thing
+  now.mutable_tensors(3)->set_name("layer_1_bias");
+  now.mutable_tensors(5)->set_name("layer_0_bias");
+  CHECK(problem({{"layer_0_bias", "layer_1_bias"}, {"layer_1_bias", "layer_0_bias"}}, now) == "OK");
+  CHECK(absl::StrContains(
+      MappingText(MapSchemas(saved, saved, {{"layer_0_bias", "layer_1_bias"}})),
+      "; dropped: tensor layer_1_bias (1); other shape: tensor layer_1_bias was (8), is (1)"));
+}
+
+// The word of a user that names nothing did what no user wants: the layer began anew.
+TEST_CASE("what is renamed to a name that the job does not have is refused", "[schema]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm"));
+  InitFromSpec init = Allow(true, true);
+  (*init.mutable_rename())["layer_0_weight"] = "layer_O_weight";
+  CHECK(InitProblem(saved, saved, init) ==
+        "spec.model.initFrom.rename: 'layer_0_weight' becomes 'layer_O_weight', and the job has no "
+        "table, tensor, field, label or column of that name; `strata explain --schema JOB` lists "
+        "them, and \"\" leaves 'layer_0_weight' behind");
+}
+
+TEST_CASE("a rename is of the kinds of parts that have the new name", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const auto numeric = [&](const char* name) {
+    return Changed(spec, [&](JobSpec& s) {
+      s.mutable_data()->mutable_columns()->clear_numeric();
+      s.mutable_data()->mutable_columns()->add_numeric(name);
+    });
+  };
+  InitFromSpec init;
+  (*init.mutable_rename())["bias"] = "bias_score";
+  const SchemaMapping mapping = MapSchemas(numeric("bias"), numeric("bias_score"), RenamesOf(init));
+  CHECK(InitProblem(numeric("bias"), numeric("bias_score"), init) == "OK");
+  const std::string text = MappingText(mapping);
+  CHECK(absl::StrContains(text, "loaded: table features, tensor bias, "));
+  CHECK(absl::StrContains(text, "renamed: field bias as bias_score"));
 }
 
 TEST_CASE("a name that nobody has is told where names are listed, in one line", "[schema]") {

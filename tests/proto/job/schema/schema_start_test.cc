@@ -4,58 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
-#include "proto/job/tables/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/proto/job/schema/made_schema.h"
 
 namespace strata {
 namespace {
-
-JobSpec CsvJob(const std::string& type, const std::vector<std::string>& categories,
-               const std::vector<std::string>& numbers = {"price"}) {
-  JobSpec spec;
-  spec.mutable_data()->set_format("csv");
-  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
-  columns.set_label("y");
-  columns.set_header(true);
-  for (const std::string& c : categories) columns.add_categorical(c);
-  for (const std::string& c : numbers) columns.add_numeric(c);
-  ModelSpec& model = *spec.mutable_model();
-  model.set_type(type);
-  model.set_embedding_dim(4);
-  model.add_hidden(8);
-  if (type == "dlrm") model.add_bottom_hidden(8);
-  model.set_init_scale(0.01f);
-  spec.mutable_storage()->set_partitions(64);
-  spec.mutable_optimizer()->mutable_sparse()->set_type("adagrad");
-  spec.mutable_optimizer()->mutable_dense()->set_type("adam");
-  return spec;
-}
-
-Schema SchemaOf(const JobSpec& spec) {
-  const auto counts = CountFields(spec);
-  REQUIRE(counts.has_value());
-  const auto model = MakeModelTables(spec, counts->fields, counts->numeric);
-  INFO(model.status());
-  REQUIRE(model.ok());
-  return MakeSchema(spec, *model);
-}
-
-InitFromSpec AllowAll() {
-  InitFromSpec init;
-  init.set_new_tensors("allow");
-  init.set_dropped_tensors("allow");
-  return init;
-}
-
-std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init) {
-  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init);
-  return s.ok() ? "OK" : std::string(s.message());
-}
 
 TEST_CASE("a table begins anew where it is left behind, and the layers stay", "[schema_start]") {
   const Schema saved = SchemaOf(CsvJob("deepfm", {"user", "item"}));

@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "proto/job/schema/schema_mapping.h"
-#include "proto/job/schema/schema_start.h"
 #include "proto/job/schema/schema_text.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/proto/job/schema/made_schema.h"
 
 namespace strata {
 namespace {
@@ -36,19 +35,6 @@ Schema Saved(uint64_t values, const std::string& fingerprint) {
     if (!fingerprint.empty()) field.set_vocabulary_values(values);
   }
   return schema;
-}
-
-std::string ResumeProblem(const Schema& saved, const Schema& now,
-                          const VocabularyContents& files = {}) {
-  const absl::Status s = CheckResume(MapSchemas(saved, now, {}, files));
-  return s.ok() ? "OK" : std::string(s.message());
-}
-
-std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init,
-                        const VocabularyContents& files = {}) {
-  const absl::Status s =
-      CheckInitFrom(MapSchemas(saved, now, RenamesOf(init), files), saved, now, init);
-  return s.ok() ? "OK" : std::string(s.message());
 }
 
 TEST_CASE("a vocabulary whose lines changed places is another one", "[schema]") {
@@ -126,13 +112,6 @@ Schema WithField(Schema schema, const std::string& name, const std::string& fing
   field.set_name(name);
   field.set_column(name);
   return schema;
-}
-
-InitFromSpec AllowAll() {
-  InitFromSpec init;
-  init.set_new_tensors("allow");
-  init.set_dropped_tensors("allow");
-  return init;
 }
 
 // Line 7 was an item, and would have gone on as an advertiser.

@@ -97,17 +97,23 @@ TEST_CASE("a file that is replaced while the job reads is refused, one that is p
   CHECK(source->ReadLines(2, {2}, &batch).status().code() == absl::StatusCode::kNotFound);
 }
 
-TEST_CASE("a vocabulary that is another one when the data are opened is refused",
-          "[data][source]") {
-  const ScratchFolder folder;
+// A label y and a category c of csv.
+JobSpec CategorySpec() {
   JobSpec spec = Spec(1, 8, 8);
   spec.mutable_data()->set_format("csv");
   spec.mutable_data()->mutable_columns()->set_label("y");
-  FieldConfig* field = spec.add_fields();
-  field->set_name("c");
-  field->set_column("c");
-  field->set_kind("categorical");
-  field->mutable_vocabulary()->set_file(folder.Write("words", "a\nb\n"));
+  FieldConfig& field = *spec.add_fields();
+  field.set_name("c");
+  field.set_column("c");
+  field.set_kind("categorical");
+  return spec;
+}
+
+TEST_CASE("a vocabulary that is another one when the data are opened is refused",
+          "[data][source]") {
+  const ScratchFolder folder;
+  JobSpec spec = CategorySpec();
+  spec.mutable_fields(0)->mutable_vocabulary()->set_file(folder.Write("words", "a\nb\n"));
   const InputIndex index = Index(spec, {folder.Write("train", "y,c\n1,a\n0,b\n")});
   REQUIRE(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).ok());
   folder.Write("words", "b\na\n");
@@ -119,13 +125,7 @@ TEST_CASE("a vocabulary that is another one when the data are opened is refused"
 TEST_CASE("a vocabulary that changed far from its ends is refused when the data are opened",
           "[data][source]") {
   const ScratchFolder folder;
-  JobSpec spec = Spec(1, 8, 8);
-  spec.mutable_data()->set_format("csv");
-  spec.mutable_data()->mutable_columns()->set_label("y");
-  FieldConfig* field = spec.add_fields();
-  field->set_name("c");
-  field->set_column("c");
-  field->set_kind("categorical");
+  JobSpec spec = CategorySpec();
   const auto words = [](uint32_t first, uint32_t second) {
     std::string text;
     for (uint32_t i = 0; i < 40'000; ++i) {
@@ -134,7 +134,8 @@ TEST_CASE("a vocabulary that changed far from its ends is refused when the data 
     }
     return text;
   };
-  field->mutable_vocabulary()->set_file(folder.Write("words", words(20'000, 20'001)));
+  spec.mutable_fields(0)->mutable_vocabulary()->set_file(
+      folder.Write("words", words(20'000, 20'001)));
   const InputIndex index = Index(spec, {folder.Write("train", "y,c\n1,100001\n0,100002\n")});
   REQUIRE(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).ok());
   folder.Write("words", words(20'001, 20'000));

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/job/machine.h"
+#include "scheduler/job/file_work.h"
 
 namespace strata::scheduler {
 

@@ -15,20 +15,20 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/job/memory_need.h"
-#include "proto/runtime/files/leftovers.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/cuts/cut_coordinator.h"
 #include "scheduler/job/cuts/cut_progress.h"
 #include "scheduler/job/events.h"
+#include "scheduler/job/file_work.h"
 #include "scheduler/job/recovery_coordinator.h"
 #include "scheduler/job/task_ledger.h"
 #include "scheduler/nodes/membership.h"
@@ -37,46 +37,6 @@
 #include "scheduler/state/state.pb.h"
 
 namespace strata::scheduler {
-
-// Files to be written or removed by whoever drives the state machine.
-struct WriteManifestWork {
-  uint64_t job = 0;
-  uint64_t cut = 0;
-  std::string folder;
-  Manifest manifest;
-};
-// Each removal is recorded under its number until Removed is called for it: a restart does it
-// again.
-struct RemoveCheckpointWork {
-  uint64_t job = 0;
-  uint64_t number = 0;
-  std::string folder;
-  // What the folder held when the removal was asked for. Another one stays; nothing: what could not
-  // be read then, so that whatever can be is another one.
-  std::optional<CheckpointIdentity> meant = std::nullopt;
-};
-// A file of lines that this job begins anew, if it is there.
-struct EmptyFileWork {
-  uint64_t job = 0;
-  uint64_t number = 0;
-  std::string path;
-};
-// What cuts that were given up left there.
-struct RemoveLeftoversWork {
-  uint64_t job = 0;
-  uint64_t number = 0;  // of this look; ascending
-  std::string directory;
-  CutsOver over;
-};
-// The run came to its end at a checkpoint whose manifest was written before that was known.
-struct EndRunWork {
-  uint64_t job = 0;
-  std::string folder;
-  CheckpointIdentity meant;  // another one stays as it is
-  DataProgress end;          // for TrainedData.end of its manifest
-};
-using FileWork = std::variant<WriteManifestWork, RemoveCheckpointWork, EmptyFileWork,
-                              RemoveLeftoversWork, EndRunWork>;
 
 // What a look into a job's checkpoint directory found, under the lock that it has there.
 struct FoundInDirectory {

@@ -1,6 +1,7 @@
 // Promise P10: what a server is sent, however broken, neither ends it nor changes its state.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,23 +35,34 @@ using Bytes = std::vector<uint8_t>;
 
 Bytes ToBytes(const Buffer& buffer) { return {buffer.span().begin(), buffer.span().end()}; }
 
-// What somebody sends who knows a job: its first shard, and three keys that lie there.
+// The first shard that lies on the server of that name.
+ShardAssignment FirstShard(const JobShards& shards, const std::string& server) {
+  for (const ShardStatus& shard : shards.shards()) {
+    if (shards.servers(static_cast<int>(shard.place().server())).name() == server) {
+      return shard.place();
+    }
+  }
+  FAIL("no shard on " << server);
+  return {};
+}
+
+// What somebody sends to a server who knows a job: a shard there, and three keys that lie in it.
 class Client {
  public:
-  Client(const JobShards& shards, SessionId session, const std::string& server)
+  Client(const JobShards& shards, SessionId session, const ShardAssignment& place,
+         const std::string& address)
       : header_{JobId(shards.job()), session, Generation(shards.generation()),
                 MapEpoch(shards.map_epoch())},
         cluster_id_(shards.cluster_id()),
         job_uid_(shards.job_uid()),
         transport_(MakeGrpcTransport()),
-        channel_(transport_->Connect(server)) {
+        channel_(transport_->Connect(address)),
+        shard_(place.shard()) {
     const auto tables =
         MakeModelTables(shards.spec().spec(), shards.shape().fields(), shards.shape().numeric());
     REQUIRE(tables.ok());
     const TableSpec& table = tables->tables[0];
     dim_ = table.push_dim();
-    const ShardAssignment& place = shards.shards(0).place();
-    shard_ = ShardId(place.shard());
     const Partitioning partitioning(shards.spec().spec().storage().partitions());
     std::map<Position, Key> keys;
     for (uint64_t k = 0; keys.size() < 3; ++k) {
@@ -107,7 +119,7 @@ class Client {
   const std::string cluster_id_, job_uid_;
   std::unique_ptr<DataTransport> transport_;
   std::shared_ptr<DataChannel> channel_;
-  ShardId shard_;
+  const ShardId shard_;
   std::vector<Key> keys_;
   uint32_t dim_ = 0;
 };
@@ -147,7 +159,6 @@ size_t EachBroken() { return LongRun() ? 1 : 3; }
 
 // Prefixes of a message, and the message with single bits changed. How many of them the server took
 // for damaged on the way.
-
 size_t SendBroken(Client& client, DataMethod method, const Bytes& whole, bool all_refused) {
   size_t damaged = 0;
   const auto send = [&](const Bytes& broken) {
@@ -174,10 +185,17 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = SmallJob(folder->path());
-  // Several times as many steps as fit beside the requests: both want the same processors.
-  job.mutable_spec()->mutable_training()->set_epochs(LongRun() ? 800 : 300);
+  job.mutable_spec()->mutable_training()->set_epochs(100);
+  job.mutable_spec()->mutable_replicas()->set_servers(2);
   const JobStatus reference = Train(job);
-  ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
+  ProcessCluster cluster({.servers = 1,
+                          .workers = 1,
+                          .folder = folder->path() + "/cluster",
+                          .lease_ms = 60'000});  // nobody misses who stands still meanwhile
+  // Server 1 is sent nothing wrong, and stands still in step 900 of 1000, each a commit of its four
+  // shards: the job ends when all requests have been sent, however long that takes.
+  cluster.Start("server-1", "server.commit.append=stop@3600*1");
+  cluster.AwaitRegistered();
   const uint64_t id = cluster.Submit(job);
   cluster.AwaitStep(id, 10);
   JobRef ref;
@@ -185,7 +203,8 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
   REQUIRE(shards.ok());
   // Of a session that hosts lanes: nothing else is judged of others' pushes.
-  Client client(*shards, SessionOf(cluster, "worker-0"), cluster.ServerAddress("server-0"));
+  Client client(*shards, SessionOf(cluster, "worker-0"), FirstShard(*shards, "server-0"),
+                cluster.ServerAddress("server-0"));
   SendGarbage(client);
 
   // A session of nobody, of another generation, of another map.
@@ -217,8 +236,10 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   SendBroken(client, DataMethod::kOpenSession,
              ToBytes(wire::EncodeOpenSessionRequest(client.OpenRequest(client.header()))), false);
   CHECK(absl::IsResourceExhausted(client.Call(DataMethod::kPush, Bytes(kMaxMessageBytes + 1))));
-  REQUIRE(cluster.Status(id).state() == RUNNING);  // it was trained all the while
+  REQUIRE(cluster.Status(id).state() == RUNNING);
 
+  cluster.AwaitStopped("server-1");  // so server 0 went on with it
+  cluster.process("server-1").Signal(SIGCONT);
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);

@@ -12,6 +12,7 @@
 #include "server/job/job_note.h"
 #include "server/job_keeper.h"
 #include "tests/server/keeper_fixture.h"
+#include "tests/server/one_shard_job.h"
 
 namespace strata::server {
 namespace {
@@ -31,11 +32,11 @@ TEST_CASE("a job is removed from where it was opened, and only that very job",
   ServerJobDirective& d = *over.add_server_jobs();
   d.set_job(kJob.value);
   d.set_close(true);
-  Fixture::Name({kIdentity.cluster, {9, 9}}, &d);  // of the same number
+  Name({kIdentity.cluster, {9, 9}}, &d);  // of the same number
   f.keeper->Follow(over);
   CHECK(f.Report().state() == ServerJobReport::OPEN);
   CHECK(f.Serves());
-  Fixture::Name(kIdentity, &d);
+  Name(kIdentity, &d);
   auto user = f.keeper->Jobs();  // a request that has found it
   f.keeper->Follow(over);
   CHECK(f.Report().state() == ServerJobReport::KEPT);
@@ -75,7 +76,7 @@ TEST_CASE("a new process tells what it kept; it is opened, removed, or kept for 
     NodeDirective over;
     ServerJobDirective& d = *over.add_server_jobs();
     d.set_job(kJob.value);
-    Fixture::Name(kIdentity, &d);
+    Name(kIdentity, &d);
     d.set_close(true);
     f.keeper->Follow(over);
     f.AwaitGone();
@@ -85,7 +86,7 @@ TEST_CASE("a new process tells what it kept; it is opened, removed, or kept for 
     NodeDirective unknown;
     ServerJobDirective& d = *unknown.add_server_jobs();
     d.set_job(kJob.value);
-    Fixture::Name(kIdentity, &d);
+    Name(kIdentity, &d);
     d.set_close(true);
     d.set_quarantine(true);
     for (int i = 0; i < 2; ++i) {
@@ -140,7 +141,7 @@ TEST_CASE("another job of the same number does not go on with the one before",
   f.keeper->Follow(f.directive);
   REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
   const JobIdentity other = {kIdentity.cluster, {9, 9}};
-  Fixture::Name(other, &f.job());
+  Name(other, &f.job());
   f.keeper->Follow(f.directive);
   while (f.keeper->Busy()) std::this_thread::yield();
   REQUIRE(f.service.Find(kJob) != nullptr);
@@ -154,7 +155,7 @@ NodeDirective Over() {
   NodeDirective over;
   ServerJobDirective& d = *over.add_server_jobs();
   d.set_job(kJob.value);
-  Fixture::Name(kIdentity, &d);
+  Name(kIdentity, &d);
   d.set_close(true);
   return over;
 }

@@ -24,6 +24,7 @@
 #include "proto/wire/message_codec.h"
 #include "tests/proto/runtime/files/hung_files.h"
 #include "tests/server/keeper_fixture.h"
+#include "tests/server/one_shard_job.h"
 
 namespace strata::server {
 namespace {

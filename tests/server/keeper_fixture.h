@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "proto/core/ids.h"
-#include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/strata/control.pb.h"
@@ -18,33 +17,19 @@
 #include "server/job/job_folder.h"
 #include "server/job_keeper.h"
 #include "server/shard/request.h"
+#include "tests/server/one_shard_job.h"
 #include "tests/temp_folder.h"
 
 namespace strata::server {
 
 inline constexpr JobId kJob(1);
-inline constexpr JobIdentity kIdentity = {{3, 1}, {4, 1}};
+
 struct KeeperFixture {
   KeeperFixture() {
-    ServerJobDirective* job = directive.add_server_jobs();
-    job->set_job(kJob.value);
-    Name(kIdentity, job);
-    job->set_generation(1);
-    job->set_map_epoch(3);
-    job->mutable_shape()->set_fields(5);
-    job->add_shards()->set_last_partition(15);
-    TrainingJob& spec = *job->mutable_spec();
-    spec.set_api_version("strata/v1");
-    spec.set_kind("TrainingJob");
-    spec.mutable_metadata()->set_name("job");
-    spec.mutable_spec()->mutable_data()->set_format("libfm");
-    spec.mutable_spec()->mutable_data()->add_train("x");
-    spec.mutable_spec()->mutable_model()->set_type("fm");
-    spec.mutable_spec()->mutable_model()->set_embedding_dim(16);
-    spec.mutable_spec()->mutable_training()->set_mode("bsp");
-    spec.mutable_spec()->mutable_training()->set_lanes(1);
-    spec.mutable_spec()->mutable_storage()->set_partitions(16);
-    spec.mutable_spec()->mutable_storage()->set_durability("logged");
+    JobSpec& spec = *AddJob(directive, "logged")->mutable_spec()->mutable_spec();
+    spec.mutable_model()->set_type("fm");
+    spec.mutable_model()->set_embedding_dim(16);
+    spec.mutable_training()->set_mode("bsp");
     Restart();
   }
 
@@ -61,10 +46,6 @@ struct KeeperFixture {
   }
 
   ServerJobDirective& job() { return *directive.mutable_server_jobs(0); }
-  static void Name(const JobIdentity& identity, ServerJobDirective* job) {
-    job->set_cluster_id(identity.cluster.text());
-    job->set_job_uid(identity.job.text());
-  }
   std::string Folder() const { return JobFolder(folder.path() + "/s", kIdentity); }
   ServerJobReport Report() const {
     const auto reports = keeper->Reports();

@@ -14,17 +14,15 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "proto/core/uid.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
 #include "server/server.h"
 #include "tests/proto/runtime/transport/unanswered_scheduler.h"
+#include "tests/server/one_shard_job.h"
 #include "tests/temp_folder.h"
 
 namespace strata::server {
-
-inline constexpr JobIdentity kScriptedIdentity = {{3, 1}, {4, 1}};
 
 // A scheduler that says what the test wants, and tells it what servers report.
 class ScriptedScheduler : public testing::UnansweredScheduler {
@@ -42,7 +40,7 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
     if (report.session() == 0) ++session_;
     d.set_session(session_);
     d.set_lease_ms(1000);
-    if (d.cluster_id().empty()) d.set_cluster_id(kScriptedIdentity.cluster.text());
+    if (d.cluster_id().empty()) d.set_cluster_id(kIdentity.cluster.text());
     return d;
   }
 
@@ -81,9 +79,6 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
   bool fence_ ABSL_GUARDED_BY(mu_) = false;
   bool reachable_ ABSL_GUARDED_BY(mu_) = true;
 };
-
-// A job of that durability, with one shard.
-ServerJobDirective* AddJob(NodeDirective& directive, const std::string& durability);
 
 // Whether it is the only job, in that state.
 bool HasState(const NodeReport& r, ServerJobReport::State state);

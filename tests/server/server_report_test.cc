@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "proto/strata/control.pb.h"
 #include "server/server.h"
+#include "tests/server/one_shard_job.h"
 #include "tests/server/scripted_cluster.h"
 
 namespace strata::server {

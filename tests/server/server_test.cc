@@ -24,6 +24,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/wire/message_codec.h"
 #include "server/job/job_folder.h"
+#include "tests/server/one_shard_job.h"
 #include "tests/server/scripted_cluster.h"
 
 namespace strata::server {
@@ -44,7 +45,7 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
   REQUIRE(open.data_address() == address);
   REQUIRE(OpenSession(*c.transport, address).ok());
   REQUIRE(std::filesystem::exists(
-      GenerationFolder(c.folder.path() + "/s", kScriptedIdentity, Generation(1)) + "/OPEN"));
+      GenerationFolder(c.folder.path() + "/s", kIdentity, Generation(1)) + "/OPEN"));
 
   c.scheduler.Say({});
   c.scheduler.Fence();
@@ -62,7 +63,7 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
   directive.mutable_server_jobs(0)->set_close(true);
   c.scheduler.Say(directive);
   c.scheduler.Await([](const NodeReport& r) { return r.server_jobs_size() == 0; });
-  REQUIRE_FALSE(std::filesystem::exists(JobFolder(c.folder.path() + "/s", kScriptedIdentity)));
+  REQUIRE_FALSE(std::filesystem::exists(JobFolder(c.folder.path() + "/s", kIdentity)));
   REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));
 }
 
@@ -78,7 +79,7 @@ TEST_CASE("neither a scheduler of another cluster nor one of an earlier term is 
   c.scheduler.Say(mine);
   c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
   const std::string open =
-      GenerationFolder(c.folder.path() + "/s", kScriptedIdentity, Generation(1)) + "/OPEN";
+      GenerationFolder(c.folder.path() + "/s", kIdentity, Generation(1)) + "/OPEN";
   NodeDirective wrong;
   wrong.set_term(9);
   wrong.set_cluster_id(ClusterId{8, 8}.text());
@@ -101,7 +102,7 @@ TEST_CASE("neither a scheduler of another cluster nor one of an earlier term is 
   CHECK(std::filesystem::exists(open));
   const NodeReport report =
       c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::KEPT); });
-  CHECK(report.cluster_id() == kScriptedIdentity.cluster.text());
+  CHECK(report.cluster_id() == kIdentity.cluster.text());
   CHECK(report.term() == 5);
   mine.mutable_server_jobs(0)->set_was_open(true);
   c.scheduler.Say(mine);

@@ -13,6 +13,7 @@
 #include "proto/strata/job.pb.h"
 #include "server/memory_estimate.h"
 #include "storage/row/layout.h"
+#include "tests/proto/job/din_job.h"
 
 namespace strata {
 namespace {
@@ -144,30 +145,12 @@ TEST_CASE("of a little data every feature may be a row, of much a sixteenth is",
 
 // Users and items; a sequence of items; tags, of which a line may have several.
 JobSpec VisitsSpec() {
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("j");
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_data()->set_format("csv");
-  spec.mutable_data()->add_train("/x");
-  spec.mutable_data()->mutable_columns()->set_label("y");
-  spec.mutable_model()->set_type("din");
-  for (const char* name : {"user", "item"}) {
-    TableConfig& table = *spec.add_tables();
-    table.set_name(name);
-    table.set_dim(16);
-  }
-  const auto field = [&](const char* name, const char* kind, const char* table) {
-    FieldConfig& f = *spec.add_fields();
-    f.set_name(name);
-    f.set_kind(kind);
-    f.set_table(table);
-    return &f;
-  };
-  field("user", "categorical", "user");
-  field("item", "categorical", "item");
-  field("clicks", "sequence", "item")->set_max_length(200);
+  TrainingJob job = DinJob({"user", "item"},
+                           {{"user", "categorical", "user"},
+                            {"item", "categorical", "item"},
+                            {"clicks", "sequence", "item"}},
+                           200);
+  for (TableConfig& table : *job.mutable_spec()->mutable_tables()) table.set_dim(16);
   const absl::Status resolved = ResolveJob(job);
   INFO(resolved);
   REQUIRE(resolved.ok());

@@ -1,6 +1,5 @@
 // What labels have side by side goes with them (spec.model.initFrom): weights of rows and columns
 // of tensors, with the optimizers' state. Against an account that knows of labels by name alone.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
@@ -28,171 +27,19 @@
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/row/layout.h"
+#include "tests/server/job/label_account.h"
 #include "tests/temp_folder.h"
 
 namespace strata::server {
 namespace {
 
 constexpr uint32_t kPartitions = 4;
-constexpr uint32_t kDim = 4;        // of dense rows
-constexpr uint32_t kInputs = 5;     // of the output layer
-constexpr uint32_t kEmbedding = 2;  // floats before a row's weights
-constexpr uint64_t kSeed = 3;
 const JobIdentity kWriter{{1, 1}, {2, 2}};
 const PartitionRange kAll{PartitionId(0), PartitionId(kPartitions - 1)};
-
-using Labels = std::vector<std::string>;
-
-// A job of those labels, under one optimizer. Its tensors lie where `first` says: the output layer,
-// its bias, and one that has nothing of labels.
-struct Model {
-  Labels labels;
-  OptimizerType optimizer = OptimizerType::kSgd;
-  std::vector<uint64_t> first;
-  bool scored = false;
-
-  std::vector<TableSpec> Tables() const;
-};
-
-std::vector<TableSpec> Model::Tables() const {
-  OptimizerSpec o;
-  o.type = optimizer;
-  o.initial_accumulator = 0.5f;
-  const InitializerSpec uniform{InitializerType::kUniform, 0.5f};
-  const auto labels_here = static_cast<uint32_t>(labels.size());
-  TableSpec features, dense;
-  features.id = TableId(0);
-  features.name = "features";
-  features.segments = {{"embedding", kEmbedding, uniform, o}, {"weight", labels_here, uniform, o}};
-  features.life_cycle.removal.scored = scored;
-  dense.id = TableId(1);
-  dense.name = "dense";
-  dense.kind = TableKind::kDense;
-  dense.segments = {{"dense", kDim, {}, o}};
-  dense.tensors = {{"output_weight", uint64_t{kInputs} * labels_here, Position(first[0]), uniform},
-                   {"output_bias", labels_here, Position(first[1]), {}},
-                   {"hidden", 6, Position(first[2]), uniform}};
-  std::sort(dense.tensors.begin(), dense.tensors.end(),
-            [](const TensorSpec& a, const TensorSpec& b) { return a.first < b.first; });
-  return {features, dense};
-}
 
 uint64_t FirstOf(uint32_t partition, uint64_t row) {
   return Partitioning(kPartitions).First(PartitionId(partition)).value + row;
 }
-
-// What was trained: a number of each name, and of each time that it was trained.
-class Trained {
- public:
-  explicit Trained(int time) : time_(time) {}
-  float operator()(const std::string& name) {
-    const auto [at, fresh] = numbers_.emplace(name, 0.0f);
-    if (fresh) at->second = static_cast<float>(time_ * 10000) + static_cast<float>(++last_);
-    return at->second;
-  }
-
- private:
-  const int time_;
-  int last_ = 0;
-  std::map<std::string, float> numbers_;
-};
-
-using Rows = std::map<std::pair<uint32_t, uint64_t>, std::vector<uint8_t>>;  // by table, position
-
-bool Has(const Labels& labels, const std::string& label) {
-  return std::find(labels.begin(), labels.end(), label) != labels.end();
-}
-
-void SetFloat(std::vector<uint8_t>& row, size_t place, float value) {
-  std::memcpy(row.data() + place * 4, &value, 4);
-}
-
-void SetMeta(std::vector<uint8_t>& row, storage::RowMeta meta) {
-  std::memcpy(row.data() + row.size() - sizeof meta, &meta, sizeof meta);
-}
-
-// The rows of a job of `model` that was trained as `trained` says, where the labels in `known` have
-// been trained alone, and what others have is new. `reset`: and so is the optimizers' state.
-class Account {
- public:
-  Account(const Model& model, const Labels& known, Trained& trained, bool reset)
-      : model_(model), known_(known), trained_(trained), reset_(reset), tables_(model.Tables()) {}
-
-  Rows Of(const std::vector<uint64_t>& keys) {
-    for (const uint64_t key : keys) AddKey(Key(key));
-    AddTensor(model_.first[0], kInputs, "output_weight");
-    AddTensor(model_.first[1], 1, "output_bias");
-    for (uint32_t e = 0; e < 6; ++e) {
-      AddElement(model_.first[2], e, absl::StrCat("hidden ", e));
-    }
-    return std::move(rows_);
-  }
-
- private:
-  // A weight and its state, of a segment of a row that is there.
-  void Set(std::vector<uint8_t>& row, const storage::SegmentLayout& segment, uint32_t place,
-           const std::string& name) {
-    SetFloat(row, segment.weight_offset + place, trained_(name));
-    if (reset_) return;
-    if (model_.optimizer == OptimizerType::kRowwiseAdagrad) {
-      return SetFloat(row, segment.state_offset, 77.0f);
-    }
-    for (uint32_t a = 0; a < segment.state_floats / segment.dim; ++a) {
-      SetFloat(row, segment.state_offset + a * segment.dim + place,
-               trained_(absl::StrCat(name, ", state ", a)));
-    }
-  }
-
-  std::vector<uint8_t>& RowOf(uint32_t table, Position position) {
-    const auto [at, fresh] = rows_.try_emplace({table, position.value});
-    if (fresh) {
-      const storage::RowLayout layout = storage::RowLayout::For(tables_[table]);
-      at->second.resize(layout.row_bytes());
-      storage::InitialRow(tables_[table], layout, kSeed, tables_[table].KeyAtPosition(position),
-                          at->second.data());
-      SetMeta(at->second, {1, 3});
-    }
-    return at->second;
-  }
-
-  void AddKey(Key key) {
-    const storage::RowLayout layout = storage::RowLayout::For(tables_[0]);
-    std::vector<uint8_t>& row = RowOf(0, tables_[0].PositionOfKey(key));
-    const std::string name = absl::StrCat("key ", key.value, " ");
-    for (uint32_t i = 0; i < kEmbedding; ++i) {
-      Set(row, layout.segments[0], i, absl::StrCat(name, "embedding ", i));
-    }
-    for (uint32_t t = 0; t < model_.labels.size(); ++t) {
-      const std::string& label = model_.labels[t];
-      if (Has(known_, label)) Set(row, layout.segments[1], t, absl::StrCat(name, label));
-    }
-    if (layout.scored && !reset_) SetFloat(row, layout.score_offset() / 4, 1.5f);
-  }
-
-  void AddElement(uint64_t first, uint64_t element, const std::string& name) {
-    const storage::RowLayout layout = storage::RowLayout::For(tables_[1]);
-    Set(RowOf(1, Position(first + element / kDim)), layout.segments[0],
-        static_cast<uint32_t>(element % kDim), name);
-  }
-
-  void AddTensor(uint64_t first, uint32_t inputs, const std::string& name) {
-    for (uint32_t i = 0; i < inputs; ++i) {
-      for (uint32_t t = 0; t < model_.labels.size(); ++t) {
-        const std::string& label = model_.labels[t];
-        if (!Has(known_, label)) continue;
-        AddElement(first, uint64_t{i} * model_.labels.size() + t,
-                   absl::StrCat(name, " ", i, " ", label));
-      }
-    }
-  }
-
-  const Model& model_;
-  const Labels& known_;
-  Trained& trained_;
-  const bool reset_;
-  const std::vector<TableSpec> tables_;
-  Rows rows_;
-};
 
 // A file of all partitions; `base`: it is an increment on that of cut 1.
 CheckpointFile WriteFile(const std::string& folder, const Model& model, const Rows& rows,
@@ -308,8 +155,8 @@ const std::vector<uint64_t> kKeys = {1, 2, 3, 17, 400, 5000};
 void WriteCheckpoint(const std::string& folder, const Model& saved, Trained& first,
                      Trained& second) {
   Manifest manifest;
-  const Rows rows = Account(saved, saved.labels, first, false).Of(kKeys);
-  const Rows later = Account(saved, saved.labels, second, false).Of(kKeys);
+  const Rows rows = AccountOf(saved, saved.labels, first, false, kKeys);
+  const Rows later = AccountOf(saved, saved.labels, second, false, kKeys);
   Rows changed;
   size_t i = 0;
   for (const auto& [at, row] : later) {
@@ -325,9 +172,9 @@ void WriteCheckpoint(const std::string& folder, const Model& saved, Trained& fir
 Rows Expected(const Model& saved, const Model& now, Trained& first, Trained& second, bool reset) {
   // Both accounts in the saved job's form say which rows the increment has; by the rows' values the
   // names of what lies there are found.
-  const Rows rows = Account(saved, saved.labels, first, false).Of(kKeys);
+  const Rows rows = AccountOf(saved, saved.labels, first, false, kKeys);
   std::map<float, float> later;  // the number of the first time: that of the second
-  const Rows all = Account(saved, saved.labels, second, false).Of(kKeys);
+  const Rows all = AccountOf(saved, saved.labels, second, false, kKeys);
   size_t i = 0;
   for (const auto& [at, row] : all) {
     if (i++ % 2 == 0) continue;
@@ -342,7 +189,7 @@ Rows Expected(const Model& saved, const Model& now, Trained& first, Trained& sec
   for (const std::string& label : now.labels) {
     if (Has(saved.labels, label)) known.push_back(label);
   }
-  Rows expected = Account(now, known, first, reset).Of(kKeys);
+  Rows expected = AccountOf(now, known, first, reset, kKeys);
   for (auto& [at, row] : expected) {
     for (size_t f = 0; f + 8 < row.size(); f += 4) {
       float value = 0;
@@ -420,7 +267,7 @@ TEST_CASE("a row of several rows' elements has the greatest of their counts", "[
   const Model now{
       {"a"}, OptimizerType::kRowwiseAdagrad, {FirstOf(1, 5), FirstOf(3, 0), FirstOf(1, 50)}};
   Trained first(1);
-  Rows rows = Account(saved, saved.labels, first, false).Of(kKeys);
+  Rows rows = AccountOf(saved, saved.labels, first, false, kKeys);
   // Elements 0 to 3 and 4 to 7 of the layer, of which every second one is a's.
   const std::pair<uint32_t, uint64_t> one{1, FirstOf(2, 0)}, other{1, FirstOf(2, 1)};
   SetFloat(rows.at(one), kDim, 8.0f);

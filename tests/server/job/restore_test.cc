@@ -71,20 +71,24 @@ RestorePlan AllRows(const JobPlan& plan) {
   return all;
 }
 
+// Makes the plan one of so many shards, without a limit.
+void Divide(const JobBench& bench, uint32_t shards, JobPlan& plan) {
+  plan.shards.clear();
+  for (uint32_t i = 0; i < shards; ++i) {
+    const PartitionRange range = Ranges(shards)[i];
+    const auto memory = DivideMemory(plan.tables, bench.First(range), bench.Last(range), 0, shards);
+    REQUIRE(memory.ok());
+    plan.shards.push_back({ShardId(i), range, *memory});
+  }
+}
+
 TEST_CASE("a checkpoint opens on any number of shards", "[service][cut]") {
   const auto references = References(8, 1, 5);
   TempFolder folder;
   JobBench bench(1);
   JobPlan plan = MakeCheckpoint(bench, folder.path() + "/checkpoint", references[5].Hash());
   for (uint32_t shards = 1; shards <= kPartitions; ++shards) {
-    plan.shards.clear();
-    for (uint32_t i = 0; i < shards; ++i) {
-      const PartitionRange range = Ranges(shards)[i];
-      const auto memory =
-          DivideMemory(plan.tables, bench.First(range), bench.Last(range), 0, shards);
-      REQUIRE(memory.ok());
-      plan.shards.push_back({ShardId(i), range, *memory});
-    }
+    Divide(bench, shards, plan);
     auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards), &bench.timer_);
     INFO(opened.status());
     REQUIRE(opened.ok());
@@ -332,14 +336,7 @@ TEST_CASE("rows of another job's checkpoint move with their tables and tensors",
   std::swap(tensors[0], tensors[1]);                          // ascending by place
   if (renumbered) std::swap(plan.tables[0], plan.tables[1]);  // and tables by number
   for (const uint32_t shards : {1u, 3u, 16u}) {
-    plan.shards.clear();
-    for (uint32_t i = 0; i < shards; ++i) {
-      const PartitionRange range = Ranges(shards)[i];
-      const auto memory =
-          DivideMemory(plan.tables, bench.First(range), bench.Last(range), 0, shards);
-      REQUIRE(memory.ok());
-      plan.shards.push_back({ShardId(i), range, *memory});
-    }
+    Divide(bench, shards, plan);
     auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards), &bench.timer_);
     INFO(opened.status());
     REQUIRE(opened.ok());

@@ -1,6 +1,5 @@
 // Fills a protobuf message from protobuf's text format, strictly: what the message does not have is
 // an error that names the place and the field that was probably meant.
-// Tested by tests/tools/cli/job/file_test.cc
 #ifndef STRATA_TOOLS_CLI_JOB_TEXTPROTO_MESSAGE_H_
 #define STRATA_TOOLS_CLI_JOB_TEXTPROTO_MESSAGE_H_
 

@@ -1,5 +1,4 @@
 // The vocabulary files that a job's fields name.
-// Tested by tests/worker/data/index/index_test.cc
 #ifndef STRATA_WORKER_DATA_INDEX_VOCABULARIES_H_
 #define STRATA_WORKER_DATA_INDEX_VOCABULARIES_H_
 

@@ -12,27 +12,10 @@
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_start.h"
 #include "proto/strata/job.pb.h"
+#include "tests/proto/job/fields/fields_job.h"
 
 namespace strata {
 namespace {
-
-constexpr char kJob[] = R"(
-  api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
-  spec {
-    data { format: "csv" train: "t.csv" }
-    model { type: "deepfm" }
-    fields { name: "user" column: "user_id" kind: "categorical" }
-    fields { name: "item" column: "item_id" kind: "categorical" }
-    fields { name: "tags" kind: "multiValued" }
-    fields { name: "price" kind: "numeric" transform { type: "log" } }
-    labels { name: "click" column: "clicked" }
-  })";
-
-TrainingJob Job() {
-  TrainingJob job;
-  REQUIRE(google::protobuf::TextFormat::ParseFromString(kJob, &job));
-  return job;
-}
 
 TEST_CASE("columns and fields say the same, there and back", "[job]") {
   TrainingJob columns;
@@ -71,7 +54,7 @@ TEST_CASE("columns and fields say the same, there and back", "[job]") {
 
 TEST_CASE("metrics and the schema are the same in both forms", "[job]") {
   const auto forms = [](const std::string& user) {
-    TrainingJob columns = Job();
+    TrainingJob columns = FieldsJob();
     JobSpec& spec = *columns.mutable_spec();
     spec.clear_fields();
     spec.mutable_data()->clear_columns();
@@ -101,7 +84,7 @@ TEST_CASE("metrics and the schema are the same in both forms", "[job]") {
 }
 
 TEST_CASE("a form in which fields would have other names is refused", "[job]") {
-  TrainingJob columns = Job();
+  TrainingJob columns = FieldsJob();
   JobSpec& spec = *columns.mutable_spec();
   spec.clear_fields();
   for (const char* c : {"a_b", "a b"}) spec.mutable_data()->mutable_columns()->add_categorical(c);
@@ -117,7 +100,7 @@ TEST_CASE("a form in which fields would have other names is refused", "[job]") {
   spec.mutable_evaluation()->set_metrics(0, "gauc(" + longest + ")");
   CHECK(ToFieldsForm(spec).ok());
   CHECK(spec.fields(1).name() == longest);
-  TrainingJob swapped = Job();
+  TrainingJob swapped = FieldsJob();
   swapped.mutable_spec()->clear_fields();
   for (const auto& [name, column] : {std::pair("a", "b"), std::pair("b", "a")}) {
     FieldConfig& field = *swapped.mutable_spec()->add_fields();
@@ -134,7 +117,7 @@ TEST_CASE("a form in which fields would have other names is refused", "[job]") {
 
 TEST_CASE("what columns cannot say is named", "[job]") {
   const auto problem = [](const char* field) {
-    TrainingJob job = Job();
+    TrainingJob job = FieldsJob();
     job.mutable_spec()->clear_fields();
     REQUIRE(google::protobuf::TextFormat::MergeFromString(field, job.mutable_spec()->add_fields()));
     REQUIRE(ResolveJob(job).ok());
@@ -154,7 +137,7 @@ TEST_CASE("what columns cannot say is named", "[job]") {
 }
 
 TEST_CASE("an empty default of a category is the one that columns have", "[job]") {
-  TrainingJob job = Job();
+  TrainingJob job = FieldsJob();
   job.mutable_spec()->clear_fields();
   REQUIRE(google::protobuf::TextFormat::MergeFromString(
       "name: 'f' kind: 'categorical' default_value: ''", job.mutable_spec()->add_fields()));
@@ -163,7 +146,7 @@ TEST_CASE("an empty default of a category is the one that columns have", "[job]"
 }
 
 TEST_CASE("criteo's own fields are its short form", "[job]") {
-  TrainingJob job = Job();
+  TrainingJob job = FieldsJob();
   JobSpec& spec = *job.mutable_spec();
   spec.clear_fields();
   spec.clear_labels();

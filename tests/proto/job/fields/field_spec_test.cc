@@ -10,31 +10,14 @@
 #include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/job/job_spec.h"
+#include "tests/proto/job/fields/fields_job.h"
 
 namespace strata {
 namespace {
 
-constexpr char kJob[] = R"(
-  api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
-  spec {
-    data { format: "csv" train: "t.csv" }
-    model { type: "deepfm" }
-    fields { name: "user" column: "user_id" kind: "categorical" }
-    fields { name: "item" column: "item_id" kind: "categorical" }
-    fields { name: "tags" kind: "multiValued" }
-    fields { name: "price" kind: "numeric" transform { type: "log" } }
-    labels { name: "click" column: "clicked" }
-  })";
-
-TrainingJob Job() {
-  TrainingJob job;
-  REQUIRE(google::protobuf::TextFormat::ParseFromString(kJob, &job));
-  return job;
-}
-
 // What is wrong with the job after a change; "OK": nothing.
 std::string Problem(const std::function<void(JobSpec&)>& change) {
-  TrainingJob job = Job();
+  TrainingJob job = FieldsJob();
   change(*job.mutable_spec());
   const absl::Status status = ResolveJob(job);
   return status.ok() ? "OK" : std::string(status.message());
@@ -48,7 +31,7 @@ std::string FieldProblem(const std::string& text) {
 }
 
 TEST_CASE("fields take their defaults", "[job]") {
-  TrainingJob job = Job();
+  TrainingJob job = FieldsJob();
   REQUIRE(ResolveJob(job).ok());
   const JobSpec& spec = job.spec();
   CHECK(spec.data().columns().delimiter() == ",");
@@ -254,7 +237,7 @@ TEST_CASE("fields of one column share its rows, and so a vocabulary", "[job]") {
 }
 
 TEST_CASE("a plan numbers features and numbers apart", "[job]") {
-  TrainingJob job = Job();
+  TrainingJob job = FieldsJob();
   FieldConfig* bucket = job.mutable_spec()->add_fields();
   REQUIRE(google::protobuf::TextFormat::MergeFromString(
       "name: 'b' column: 'price' kind: 'numeric' transform { type: 'bucketise' bounds: [1] }",
@@ -274,7 +257,7 @@ TEST_CASE("a plan numbers features and numbers apart", "[job]") {
 }
 
 TEST_CASE("fields of a table share its seed", "[job]") {
-  TrainingJob job = Job();
+  TrainingJob job = FieldsJob();
   for (const char* table : {"user", "item"}) job.mutable_spec()->add_tables()->set_name(table);
   for (FieldConfig& f : *job.mutable_spec()->mutable_fields()) {
     if (f.kind() != "numeric") f.set_table(f.name() == "item" ? "item" : "user");
@@ -286,8 +269,7 @@ TEST_CASE("fields of a table share its seed", "[job]") {
 }
 
 TEST_CASE("formats other than csv have fields of their own, which a job names", "[job]") {
-  TrainingJob job;
-  REQUIRE(google::protobuf::TextFormat::ParseFromString(kJob, &job));
+  TrainingJob job = FieldsJob();
   JobSpec& spec = *job.mutable_spec();
   spec.clear_fields();
   spec.clear_labels();

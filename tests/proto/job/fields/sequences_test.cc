@@ -1,37 +1,17 @@
 #include "proto/job/fields/sequences.h"
 
 #include <catch2/catch.hpp>
+#include <initializer_list>
 #include <string>
 
 #include "proto/job/job_spec.h"
+#include "tests/proto/job/din_job.h"
 
 namespace strata {
 namespace {
 
-// Fields by name, kind and table, of a din.
-struct Given {
-  const char *name, *kind, *table;
-};
-
-TrainingJob Job(std::initializer_list<Given> fields) {
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("j");
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_data()->set_format("csv");
-  spec.mutable_data()->add_train("/a");
-  spec.mutable_data()->mutable_columns()->set_label("y");
-  spec.mutable_model()->set_type("din");
-  for (const char* name : {"item", "user"}) spec.add_tables()->set_name(name);
-  for (const Given& f : fields) {
-    FieldConfig& field = *spec.add_fields();
-    field.set_name(f.name);
-    field.set_kind(f.kind);
-    field.set_table(f.table);
-    if (field.kind() == "sequence") field.set_max_length(7);
-  }
-  return job;
+TrainingJob Job(std::initializer_list<DinField> fields) {
+  return DinJob({"item", "user"}, fields, 7);
 }
 
 std::string ProblemOf(TrainingJob job) {

@@ -79,7 +79,7 @@ TEST_CASE("attention by another item begins anew, and that is asked about", "[sc
       "tensor attention_clicks_0_weight (16, 3) weighed values by field item, and weighs them by "
       "ad; let it begin anew with spec.model.initFrom.newTensors: allow and droppedTensors: "
       "allow\n"));
-  for (const char* part : {"0_bias", "1_weight", "1_bias"}) {
+  for (const char* part : {"0_bias", "output_weight", "output_bias"}) {
     CHECK(absl::StrContains(refused, absl::StrCat("tensor attention_clicks_", part)));
   }
   CHECK_FALSE(absl::StrContains(refused, "attention_searches_"));
@@ -98,7 +98,7 @@ TEST_CASE("attention goes with the item that is called otherwise", "[schema_atte
   CHECK(LoadedOf("searches", saved, saved, {{"item", ""}}) == 4);
   // What a rename says of a tensor says nothing of the items.
   Renames tensors;
-  for (const char* part : {"_0_weight", "_0_bias", "_1_weight", "_1_bias"}) {
+  for (const char* part : {"_0_weight", "_0_bias", "_output_weight", "_output_bias"}) {
     tensors[absl::StrCat("attention_clicks", part)] = absl::StrCat("attention_searches", part);
     tensors[absl::StrCat("attention_searches", part)] = absl::StrCat("attention_clicks", part);
   }

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,20 +20,15 @@
 #include "proto/strata/job.pb.h"
 #include "tests/worker/data/files/compressed.h"
 #include "tests/worker/data/files/scratch_file.h"
+#include "tests/worker/data/reading/opened_source.h"
 #include "worker/data/files/text_files.h"
 #include "worker/data/index/epoch_plan.h"
-#include "worker/data/index/index.h"
 #include "worker/data/index/job_epoch_plan.h"
 #include "worker/data/reading/batch_source.h"
 #include "worker/step/batch.h"
 
 namespace strata {
 namespace {
-
-std::shared_ptr<TextFiles> TextFilesOfTest() {
-  static const auto* const files = new std::shared_ptr<TextFiles>(std::make_shared<TextFiles>());
-  return *files;
-}
 
 // Some 20,000 lines in three files; line n of all has key n (blank lines have none).
 struct Input {
@@ -59,42 +53,6 @@ struct Input {
     }
   }
 };
-
-JobSpec Spec(uint32_t lanes, uint32_t batch, uint32_t buffer) {
-  JobSpec spec;
-  spec.mutable_data()->set_format("libsvm");
-  spec.mutable_data()->mutable_shuffle()->set_buffer_lines(buffer);
-  spec.mutable_training()->set_lanes(lanes);
-  spec.mutable_training()->set_batch_size(batch);
-  spec.mutable_training()->set_seed(3);
-  return spec;
-}
-
-InputIndex Index(const JobSpec& spec, const std::vector<std::string>& files) {
-  absl::StatusOr<InputIndex> index = BuildIndex(spec, files, TextFilesOfTest().get());
-  INFO(index.status().ToString());
-  REQUIRE(index.ok());
-  return *std::move(index);
-}
-
-std::unique_ptr<BatchSource> Open(const JobSpec& spec, const InputIndex& index) {
-  absl::StatusOr<std::unique_ptr<BatchSource>> source =
-      OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest());
-  INFO(source.status().ToString());
-  REQUIRE(source.ok());
-  return *std::move(source);
-}
-
-std::vector<uint64_t> Keys(BatchSource& source, uint64_t step, uint32_t lane) {
-  Batch batch;
-  const absl::Status s = source.Read(Step(step), LaneId(lane), &batch);
-  INFO(s.ToString());
-  REQUIRE(s.ok());
-  REQUIRE(batch.size == batch.keys.size());
-  return batch.keys;
-}
-
-}  // namespace
 
 TEST_CASE("an epoch gives every line once, in random order as in sequence", "[data][source]") {
   const Input input;
@@ -266,129 +224,6 @@ TEST_CASE("lanes are read side by side", "[data][source]") {
   }
 }
 
-TEST_CASE("bad lines stop the job or are counted", "[data][source]") {
-  const ScratchFolder folder;
-  const std::string path = folder.Write("a", "1 1:1\n\n0 -2:1\n1 3:1\n5 4:1\n0 5:1");
-  JobSpec spec = Spec(1, 10, 10);
-  const InputIndex index = Index(spec, {path});
-  const auto strict = Open(spec, index);
-  Batch batch;
-  const absl::Status s = strict->ReadLines(0, {10}, &batch).status();
-  CHECK(s.code() == absl::StatusCode::kInvalidArgument);
-  CHECK(std::string(s.message()) ==
-        path +
-            ":3:3: feature index \"-2\" is negative (mend the line, or set "
-            "spec.data.maxBadLines to skip such lines)");
-  CHECK(strict->Read(Step(1), LaneId(0), &batch).code() == absl::StatusCode::kInvalidArgument);
-  spec.mutable_data()->set_max_bad_lines(5);
-  const auto lenient = Open(spec, index);
-  CHECK(lenient->first_bad_line().empty());
-  REQUIRE(lenient->ReadLines(0, {10}, &batch).ok());
-  CHECK(batch.bad_lines == 2);
-  CHECK(batch.keys == std::vector<uint64_t>{1, 3, 5});
-  CHECK(lenient->first_bad_line() == path + ":3:3: feature index \"-2\" is negative");
-  REQUIRE(lenient->Read(Step(1), LaneId(0), &batch).ok());
-  CHECK(batch.bad_lines == 2);
-  CHECK(batch.size == 3);
-}
-
-TEST_CASE("a file that changed after the index pass is refused", "[data][source]") {
-  const ScratchFolder folder;
-  const std::string path = folder.Write("a", "1 1:1\n0 2:1\n1 3:1\n");
-  const JobSpec spec = Spec(1, 2, 2);
-  const InputIndex index = Index(spec, {path});
-  Batch batch;
-  const auto after = [&](const std::string& text) {
-    folder.Write("a", text);
-    return Open(spec, index)->ReadLines(0, {3}, &batch).status();
-  };
-  CHECK(after("1 1:1\n0 2:1\n").code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(after("1 1:1\n0 2:1 1 3:1\n").code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(after("1 1:1\n0 2:\n\n1 3:1\n").code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(after("1 1:1\n0 2:1\n1 4:1\n").message() ==
-        "input file " + path +
-            " has changed since the job began (18 bytes then, 18 now); restore it, or submit a new "
-            "job");
-  CHECK(after("1 1:1\n0 2:1\n1 3:1\n").ok());
-}
-
-TEST_CASE("a file that is replaced while the job reads is refused, one that is put back is not",
-          "[data][source]") {
-  const bool packed = GENERATE(false, true);
-  const ScratchFolder folder;
-  const auto write = [&](const std::string& name, const std::string& text) {
-    return folder.Write(name, packed ? Gzip(text) : text);
-  };
-  const std::string good = "1 3:1\n0 4:1\n";
-  const std::vector<std::string> files = {write("a", "1 1:1\n0 2:1\n"), write("b", good)};
-  const JobSpec spec = Spec(1, 2, 2);
-  const auto source = Open(spec, Index(spec, files));
-  Batch batch;
-  REQUIRE(source->ReadLines(0, {2}, &batch).ok());
-  CHECK(batch.keys == std::vector<uint64_t>{1, 2});
-  // Beside it first, as who replaces a file does: the reader's own is another inode.
-  const auto replace = [&](const std::string& text) {
-    std::filesystem::rename(write("new", text), files[1]);
-  };
-  replace("1 3:1\n0 9:1\n");
-  const absl::Status s = source->ReadLines(2, {2}, &batch).status();
-  CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(s.message().find("input file " + files[1] + " has changed since the job began") == 0);
-  replace(good);
-  REQUIRE(source->ReadLines(2, {2}, &batch).ok());
-  CHECK(batch.keys == std::vector<uint64_t>{3, 4});
-  REQUIRE(source->ReadLines(0, {2}, &batch).ok());
-  std::filesystem::remove(files[1]);
-  CHECK(source->ReadLines(2, {2}, &batch).status().code() == absl::StatusCode::kNotFound);
-}
-
-TEST_CASE("a vocabulary that is another one when the data are opened is refused",
-          "[data][source]") {
-  const ScratchFolder folder;
-  JobSpec spec = Spec(1, 8, 8);
-  spec.mutable_data()->set_format("csv");
-  spec.mutable_data()->mutable_columns()->set_label("y");
-  FieldConfig* field = spec.add_fields();
-  field->set_name("c");
-  field->set_column("c");
-  field->set_kind("categorical");
-  field->mutable_vocabulary()->set_file(folder.Write("words", "a\nb\n"));
-  const InputIndex index = Index(spec, {folder.Write("train", "y,c\n1,a\n0,b\n")});
-  REQUIRE(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).ok());
-  folder.Write("words", "b\na\n");
-  CHECK(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).status().message() ==
-        "vocabulary file " + folder.Path("words") +
-            " has changed since the job began; restore it, or submit a new job");
-}
-
-TEST_CASE("a vocabulary that changed far from its ends is refused when the data are opened",
-          "[data][source]") {
-  const ScratchFolder folder;
-  JobSpec spec = Spec(1, 8, 8);
-  spec.mutable_data()->set_format("csv");
-  spec.mutable_data()->mutable_columns()->set_label("y");
-  FieldConfig* field = spec.add_fields();
-  field->set_name("c");
-  field->set_column("c");
-  field->set_kind("categorical");
-  const auto words = [](uint32_t first, uint32_t second) {
-    std::string text;
-    for (uint32_t i = 0; i < 40'000; ++i) {
-      const uint32_t word = i == 20'000 ? first : i == 20'001 ? second : i;
-      text += std::to_string(100'000 + word) + "\n";
-    }
-    return text;
-  };
-  field->mutable_vocabulary()->set_file(folder.Write("words", words(20'000, 20'001)));
-  const InputIndex index = Index(spec, {folder.Write("train", "y,c\n1,100001\n0,100002\n")});
-  REQUIRE(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).ok());
-  folder.Write("words", words(20'001, 20'000));
-  CHECK(CheckFingerprints(index, *TextFilesOfTest()).ok());  // size and ends are the same
-  CHECK(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).status().message() ==
-        "vocabulary file " + folder.Path("words") +
-            " has changed since the job began; restore it, or submit a new job");
-}
-
 TEST_CASE("csv reads the header of its own files", "[data][source]") {
   const ScratchFolder folder;
   JobSpec spec = Spec(1, 8, 8);
@@ -431,18 +266,6 @@ TEST_CASE("compressed files give the batches of their text", "[data][source]") {
   CHECK(compressed->ReadLines(8990, {20}, &b).status().code() == absl::StatusCode::kNotFound);
 }
 
-TEST_CASE("bad lines of compressed files are told by their line", "[data][source]") {
-  const ScratchFolder folder;
-  const std::string path = folder.Write("a.gz", Gzip("1 1:1\n\n0 -2:1\n"));
-  const JobSpec spec = Spec(1, 10, 10);
-  const auto source = Open(spec, Index(spec, {path}));
-  Batch batch;
-  CHECK(source->ReadLines(0, {10}, &batch).status().message() ==
-        path +
-            ":3:3: feature index \"-2\" is negative (mend the line, or set "
-            "spec.data.maxBadLines to skip such lines)");
-}
-
 TEST_CASE("an index that contradicts itself is refused", "[data][source]") {
   const Input input;
   const JobSpec spec = Spec(1, 8, 8);
@@ -454,4 +277,5 @@ TEST_CASE("an index that contradicts itself is refused", "[data][source]") {
         absl::StatusCode::kInvalidArgument);
 }
 
+}  // namespace
 }  // namespace strata

@@ -256,7 +256,11 @@ class JobMachine {
   bool IsBeforeNewFiles(const CheckpointRecord& checkpoint) const;
   void EndBeforeNewFiles(const CheckpointRecord& checkpoint, absl::string_view why, absl::Time now);
   void MakeJobSchema();
+  // Those of checkpoints, which an earlier version may have recorded.
+  void CompleteSchemas();
   void CheckStart(absl::Time now);
+  // Of those that are on disk; "": there is none.
+  std::string NewestFolder() const;
   // Unless it stands already, or is empty.
   void SayOnce(absl::string_view reason, absl::string_view message, absl::Time now);
 

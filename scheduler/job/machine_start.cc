@@ -52,6 +52,16 @@ void JobMachine::EndBeforeNewFiles(const CheckpointRecord& checkpoint, absl::str
       now);
 }
 
+void JobMachine::CompleteSchemas() {
+  if (spec_.has_init_schema()) {
+    *spec_.mutable_init_schema() =
+        StoredSchema(spec_.init_schema(), job(), RenamesOf(job().model().init_from()));
+  }
+  if (spec_.has_resume_schema()) {
+    *spec_.mutable_resume_schema() = StoredSchema(spec_.resume_schema(), job(), {});
+  }
+}
+
 // Needs the index. What is no model has no schema: servers say why.
 void JobMachine::MakeJobSchema() {
   const InputIndex& train = index_->train();

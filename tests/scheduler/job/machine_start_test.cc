@@ -196,6 +196,85 @@ TEST_CASE("what a later look finds is compared with the data, too", "[scheduler]
   CHECK(cluster.job().phase() == INDEXING);
 }
 
+// The job over csv with several values a line, which are a category where there is none.
+void UseTags(bool columns, ClusterState::Submission& s) {
+  JobSpec& spec = *s.job.mutable_spec();
+  DeepFm(s);
+  spec.mutable_data()->set_format("csv");
+  if (columns) {
+    ColumnsSpec& list = *spec.mutable_data()->mutable_columns();
+    for (const char* name : {"user", "shop"}) list.add_categorical(name);
+    list.add_multi_valued()->set_column("tags");
+    return;
+  }
+  for (const char* name : {"user", "shop", "tags"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    field.set_kind("categorical");
+    field.set_table("features");
+  }
+  spec.mutable_fields(2)->set_kind("multiValued");
+  spec.mutable_fields(2)->set_default_value("");
+}
+
+// The field of a schema that is multiValued.
+SchemaField& Tags(Schema& schema) {
+  for (SchemaField& field : *schema.mutable_fields()) {
+    if (field.kind() == "multiValued") return field;
+  }
+  FAIL("there is none");
+  return *schema.mutable_fields(0);
+}
+
+TEST_CASE("an empty default that an earlier scheduler did not note is no difference",
+          "[scheduler][recovery]") {
+  const bool columns = GENERATE(true, false), resume = GENERATE(false, true);
+  const bool waits = GENERATE(true, false), other = GENERATE(false, true);
+  CAPTURE(columns, resume, waits, other);
+  CheckpointRecord record;
+  record.set_step(4);
+  record.set_folder("/c/step-000000000004");
+  RecoveryCluster cluster(
+      1, 1, 0,
+      [&](ClusterState::Submission& s) {
+        UseTags(columns, s);
+        Schema saved = SchemaFor(s.job.spec(), 3);
+        s.resume = resume;
+        if (resume) {
+          s.complete = {record};
+          s.resume_schema = saved;
+          return;
+        }
+        InitFromSpec& init = *s.job.mutable_spec()->mutable_model()->mutable_init_from();
+        init.set_checkpoint("/old");
+        if (!columns) {
+          Tags(saved).set_name("labels");
+          (*init.mutable_rename())["labels"] = "tags";
+        }
+        s.init_schema = saved;
+      },
+      /*stalls=*/waits);
+  REQUIRE(cluster.job().phase() == (waits ? INDEXING : OPENING));
+  const auto plan = [&] { return cluster.Directive("s0").server_jobs(0).restore_plan(); };
+  const std::string before = waits ? "" : plan().SerializeAsString();
+  cluster.RestartWith([&](JobSpecRecord& kept) {
+    SchemaField& tags = Tags(resume ? *kept.mutable_resume_schema() : *kept.mutable_init_schema());
+    REQUIRE(tags.has_default_value());
+    tags.clear_default_value();
+    if (other) tags.set_default_value("x");
+  });
+  if (!waits) {
+    if (!other) CHECK(plan().SerializeAsString() == before);
+    return;
+  }
+  cluster.FoundAgain(resume ? FoundInDirectory{.complete = {record}} : FoundInDirectory());
+  INFO(cluster.Says("CheckpointDoesNotFit"));
+  CHECK((cluster.job().state() == FAILED) == other);
+  CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"), "defaultValue was 'x', is ''") ==
+        other);
+}
+
 TEST_CASE("manifests say what the model is made of", "[scheduler][recovery]") {
   RecoveryCluster cluster(1, 1, 0, [&](ClusterState::Submission& s) { DeepFm(s); });
   cluster.Until([&] { return cluster.job().phase() == TRAINING; });

@@ -161,7 +161,7 @@ class JobMachine {
   Looks LooksFor() const;
   // Another job has it. One that had begun writes nothing there any more.
   void LockGone(absl::string_view why, absl::Time now);
-  // What lies in the directory is of no use to it: it ends.
+  // What lies in the directory is of no use to it: it ends, if it has not begun.
   void DoesNotFit(absl::string_view why, absl::Time now);
   // It cannot be taken or renewed now: what is to be written waits.
   void LockStalls(absl::string_view why, absl::Time now);

@@ -339,7 +339,7 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
 }
 
 void JobMachine::DoesNotFit(absl::string_view why, absl::Time now) {
-  End(FAILED, "CheckpointDoesNotFit", why, now);
+  if (IsToBegin()) End(FAILED, "CheckpointDoesNotFit", why, now);
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {

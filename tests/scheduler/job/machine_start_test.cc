@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -194,6 +195,25 @@ TEST_CASE("what a later look finds is compared with the data, too", "[scheduler]
   CHECK(cluster.Events("ResumesFrom") == 1);
   cluster.FoundAgain({});
   CHECK(cluster.job().phase() == INDEXING);
+}
+
+TEST_CASE("a look that finds what the job may not begin from ends it, if it has not begun",
+          "[scheduler][recovery]") {
+  const bool waits = GENERATE(true, false);
+  CAPTURE(waits);
+  RecoveryCluster cluster(
+      1, 1, 0, [](ClusterState::Submission& s) { DeepFm(s); }, waits);
+  REQUIRE(cluster.job().phase() == (waits ? INDEXING : OPENING));
+  cluster.LookFails(absl::FailedPreconditionError("/c is not empty (newest checkpoint: step 8)"));
+  CHECK((cluster.job().state() == FAILED) == waits);
+  CHECK(cluster.Says("CheckpointDoesNotFit") ==
+        (waits ? "/c is not empty (newest checkpoint: step 8)" : ""));
+  if (!waits) return cluster.CheckSucceeds();
+  // It is over: another look changes nothing.
+  cluster.LookFails(absl::FailedPreconditionError("again"));
+  cluster.FoundAgain({.damaged = "/c/step-000000000008 (cut off)"});
+  CHECK(cluster.Events("CheckpointDoesNotFit") == 1);
+  CHECK(cluster.Says("CheckpointDamaged") == "");
 }
 
 // The job over csv with several values a line, which are a category where there is none.

@@ -105,7 +105,8 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
 }
 
 absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
-                                       const std::vector<CheckpointRecord>& own) {
+                                       const std::vector<CheckpointRecord>& own,
+                                       const std::string& damaged) {
   Adoption adoption;
   const JobSpec& spec = note.spec().spec();
   const std::vector<std::string> holders = Holders(note, copies);
@@ -128,6 +129,7 @@ absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<Ke
         Describe(copies.front().kept), " cannot be adopted: ", why, ", and it has no checkpoint ",
         directory.empty() ? std::string("(spec.checkpoint.directory is not set)")
                           : absl::StrCat("of its own in ", directory),
+        damaged.empty() ? std::string() : absl::StrCat(" that is whole (", damaged, ")"),
         "; start the servers that had its shards again and try once more, or purge what ",
         copies.front().node, " keeps (strata nodes purge) and submit the job anew"));
   }

@@ -41,9 +41,11 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
 //     on with them, to the bit.
 //   * Else from the newest of `own` (its checkpoints, ascending by step): a shard is missing, level
 //     memory kept none, or the ledger of an asynchronous mode went with the scheduler's records.
-// `note`: AgreedNote's. FAILED_PRECONDITION: there is none; the text says what can be done.
+// `note`: AgreedNote's. `damaged`: newer checkpoints that are not whole, for people.
+// FAILED_PRECONDITION: there is none; the text says what can be done.
 absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
-                                       const std::vector<CheckpointRecord>& own);
+                                       const std::vector<CheckpointRecord>& own,
+                                       const std::string& damaged);
 
 }  // namespace strata::scheduler
 

@@ -165,6 +165,8 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
     const std::string& directory = look.request.job().spec().checkpoint().directory();
     auto own = FindOwnCheckpoints(directory, look.identity);
     if (!own.ok()) return own.status();
+    if (!own->other_format.ok()) return own->other_format;
+    found.damaged = std::move(own->damaged);
     found.complete = std::move(own->complete);
     found.keep = look.looks == Looks::kForOwnFirst && found.complete.empty();
     if (!found.keep || !look.request.resume()) return found;

@@ -103,7 +103,7 @@ class SchedulerImpl : public Scheduler {
     };
     absl::Time give_up;
     std::map<uint64_t, Missing> missing;  // directories whose checkpoints are not known, by job
-    std::map<uint64_t, std::vector<CheckpointRecord>> found;
+    ClusterState::FoundByJob found;
   };
 
   SubmitReply Reply(uint64_t job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

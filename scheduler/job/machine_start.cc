@@ -129,6 +129,27 @@ void JobMachine::CheckStart(absl::Time now) {
           now);
 }
 
+std::string JobMachine::NewestFolder() const {
+  std::string newest;
+  for (const CheckpointRecord& c : (cuts_ ? cuts_->book() : state_.cuts()).complete()) {
+    if (!c.folder().empty()) newest = c.folder();
+  }
+  return newest;
+}
+
+void JobMachine::TellDamaged(absl::string_view damaged, absl::Time now) {
+  if (damaged.empty()) return;
+  const std::string newest = NewestFolder();
+  const bool kept = JustAdopted() && !state_.adoption().servers().empty();
+  SayOnce("CheckpointDamaged",
+          absl::StrCat(damaged,
+                       kept             ? "; the job goes on with what its servers kept"
+                       : newest.empty() ? "; the job has no other checkpoint"
+                                        : "; the job goes on from ",
+                       kept ? "" : newest),
+          now);
+}
+
 void JobMachine::SayOnce(absl::string_view reason, absl::string_view message, absl::Time now) {
   const auto same = [&](const JobCondition& c) {
     return reason == c.reason() && message == c.message();

@@ -52,10 +52,11 @@ CheckpointRecord Own(uint64_t step, uint64_t generation) {
 }
 
 absl::StatusOr<Adoption> Judge(const std::vector<KeptCopy>& copies,
-                               const std::vector<CheckpointRecord>& own = {}) {
+                               const std::vector<CheckpointRecord>& own = {},
+                               const std::string& damaged = "") {
   const auto note = AgreedNote(kMine, copies);
   if (!note.ok()) return note.status();
-  return JudgeAdoption(*note, copies, own);
+  return JudgeAdoption(*note, copies, own, damaged);
 }
 
 void CheckRefused(const absl::Status& status, const std::vector<std::string>& parts) {
@@ -106,7 +107,9 @@ TEST_CASE("a job goes on from its newest checkpoint where servers cannot go on",
   CHECK(adoption->generation == 5 + Hearing::kGenerations);
   CHECK(absl::StrContains(adoption->text, why));
   CHECK(absl::StrContains(adoption->text, "40 is given up"));
-  CheckRefused(Judge(copies).status(), {why, "/c", "purge"});
+  CheckRefused(Judge(copies).status(), {why, "no checkpoint of its own in /c; ", "purge"});
+  CheckRefused(Judge(copies, {}, "/c/step-60 (cut off)").status(),
+               {why, "no checkpoint of its own in /c that is whole (/c/step-60 (cut off)); "});
 }
 
 TEST_CASE("servers do not go on with a generation that another one came after",

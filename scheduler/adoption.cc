@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "proto/job/checks/unknown_fields.h"
 #include "scheduler/nodes/hearing.h"
 
 namespace strata::scheduler {
@@ -90,6 +91,14 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
                                        copy.why.empty() ? "of which data it trains on" : copy.why,
                                        "); strata nodes purge ", copy.node,
                                        " removes that copy, and without it the rest may do"));
+    }
+    if (const std::string unknown = UnknownField(*copy.note); !unknown.empty()) {
+      return refuse(copy, absl::StrCat("server ", copy.node,
+                                       " is newer than this scheduler, which "
+                                       "does not know ",
+                                       unknown,
+                                       " of its note; adopt it with the "
+                                       "version of strata that the server is of"));
     }
     if (newest == nullptr || copy.note->generation() > newest->generation()) newest = &*copy.note;
   }

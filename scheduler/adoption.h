@@ -33,7 +33,8 @@ struct Adoption {
 
 // What all copies say of the job: that of the newest generation, where they differ in nothing else.
 // There is at least one. FAILED_PRECONDITION: the job is of another cluster than `cluster` (names
-// both), a note is missing, or two of them differ.
+// both), a note is missing, two of them differ, or a server that is newer noted what is not known
+// here.
 absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<KeptCopy>& copies);
 
 // Rules:

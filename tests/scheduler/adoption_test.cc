@@ -7,7 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "scheduler/nodes/hearing.h"
 #include "scheduler/state/state.pb.h"
 
@@ -135,6 +137,12 @@ TEST_CASE("a job is adopted only by what all its copies say", "[scheduler][adopt
   SECTION("without a word on the data") {
     copies[1].note->set_index_fingerprint(0);
     CheckRefused(Judge(copies).status(), {"s1"});
+  }
+  SECTION("that this scheduler knows all of") {
+    LabelConfig& label = *copies[1].note->mutable_spec()->mutable_spec()->add_labels();
+    label.GetReflection()->MutableUnknownFields(&label)->AddVarint(12345, 1);
+    CheckRefused(Judge(copies).status(), {"server s1 is newer than this scheduler",
+                                          "field 12345 of spec.spec.labels[0] of its note"});
   }
   SECTION("another spec") {
     copies[1].note->mutable_spec()->mutable_spec()->mutable_training()->set_seed(8);

@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "proto/job/checks/unknown_fields.h"
 #include "proto/job/dram_limit.h"
@@ -25,16 +24,8 @@ constexpr absl::Duration kMaxSubmitWait = absl::Seconds(30);
 // How long a call waits for a server that was told to remove a copy.
 constexpr absl::Duration kPurgeWait = absl::Seconds(10);
 
-// A newer client's job may say what this program does not do.
-absl::Status CheckKnown(const SubmitRequest& request) {
-  const std::string unknown = UnknownField(request);
-  if (unknown.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the scheduler is older than this client: it does not know ",
-                   absl::StrReplaceAll(unknown, {{" of job.", " of "}}),
-                   "; run the version of strata there that the client is of, or leave out of the "
-                   "job what is new in it"));
-}
+// For people.
+constexpr char kOwn[] = "the scheduler", kClient[] = "this client";
 
 }  // namespace
 
@@ -91,7 +82,10 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request,
                                                   absl::Duration timeout) {
   const Call call(this);
   const absl::Time deadline = SubmitDeadline(timeout);
-  if (absl::Status s = CheckKnown(request); !s.ok()) return s;
+  // A newer client's job may say what this program does not do.
+  absl::Status all_known = CheckKnown(request.job(), kOwn, kClient);
+  if (all_known.ok()) all_known = CheckKnown(request, kOwn, kClient);
+  if (!all_known.ok()) return all_known;
   SubmitRequest resolved = request;
   if (absl::Status s = ResolveJob(*resolved.mutable_job()); !s.ok()) return s;
   if (absl::Status s = CheckReplicas(resolved.job().spec()); !s.ok()) return s;

@@ -36,9 +36,7 @@ TEST_CASE("a job that says what the scheduler does not know is refused, and noth
     return std::string(refused.message());
   };
   const std::string after =
-      "; run the version of strata there that the client is of, or leave out of the job what is "
-      "new "
-      "in it";
+      "; run the version of strata there that knows it, or leave out of the job what is new in it";
   SubmitRequest request = Job("a", "");
   LabelConfig& label = *request.mutable_job()->mutable_spec()->add_labels();
   AddLater(&label);

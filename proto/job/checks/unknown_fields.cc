@@ -39,4 +39,14 @@ std::string UnknownIn(const Message& message, const std::string& path) {
 
 std::string UnknownField(const Message& message) { return UnknownIn(message, ""); }
 
+absl::Status CheckKnown(const Message& message, absl::string_view reader,
+                        absl::string_view writer) {
+  const std::string unknown = UnknownField(message);
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(reader, " is older than ", writer, ": it does not know ", unknown,
+                   "; run the version of strata there that knows it, or leave out of the job what "
+                   "is new in it"));
+}
+
 }  // namespace strata

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 
 namespace strata {
@@ -12,6 +14,11 @@ namespace strata {
 // know, by its number, as nobody here knows its name: "field 9 of spec.labels[0]", or "field 9".
 // Empty: there is none.
 std::string UnknownField(const google::protobuf::Message& message);
+
+// FAILED_PRECONDITION: `message` has such a field, so that `reader`, which this program is ("the
+// scheduler"), is older than `writer` ("this client"); the text names both and what can be done.
+absl::Status CheckKnown(const google::protobuf::Message& message, absl::string_view reader,
+                        absl::string_view writer);
 
 }  // namespace strata
 

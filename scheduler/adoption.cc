@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "proto/job/checks/unknown_fields.h"
 #include "scheduler/nodes/hearing.h"
 
 namespace strata::scheduler {
@@ -91,6 +92,14 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
                                        "); strata nodes purge ", copy.node,
                                        " removes that copy, and without it the rest may do"));
     }
+    if (const std::string unknown = UnknownField(*copy.note); !unknown.empty()) {
+      return refuse(copy, absl::StrCat("server ", copy.node,
+                                       " is newer than this scheduler, which "
+                                       "does not know ",
+                                       unknown,
+                                       " of its note; adopt it with the "
+                                       "version of strata that the server is of"));
+    }
     if (newest == nullptr || copy.note->generation() > newest->generation()) newest = &*copy.note;
   }
   for (const KeptCopy& copy : copies) {
@@ -105,7 +114,8 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
 }
 
 absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
-                                       const std::vector<CheckpointRecord>& own) {
+                                       const std::vector<CheckpointRecord>& own,
+                                       const std::string& damaged) {
   Adoption adoption;
   const JobSpec& spec = note.spec().spec();
   const std::vector<std::string> holders = Holders(note, copies);
@@ -128,6 +138,7 @@ absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<Ke
         Describe(copies.front().kept), " cannot be adopted: ", why, ", and it has no checkpoint ",
         directory.empty() ? std::string("(spec.checkpoint.directory is not set)")
                           : absl::StrCat("of its own in ", directory),
+        damaged.empty() ? std::string() : absl::StrCat(" that is whole (", damaged, ")"),
         "; start the servers that had its shards again and try once more, or purge what ",
         copies.front().node, " keeps (strata nodes purge) and submit the job anew"));
   }

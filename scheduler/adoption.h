@@ -33,7 +33,8 @@ struct Adoption {
 
 // What all copies say of the job: that of the newest generation, where they differ in nothing else.
 // There is at least one. FAILED_PRECONDITION: the job is of another cluster than `cluster` (names
-// both), a note is missing, or two of them differ.
+// both), a note is missing, two of them differ, or a server that is newer noted what is not known
+// here.
 absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<KeptCopy>& copies);
 
 // Rules:
@@ -41,9 +42,11 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
 //     on with them, to the bit.
 //   * Else from the newest of `own` (its checkpoints, ascending by step): a shard is missing, level
 //     memory kept none, or the ledger of an asynchronous mode went with the scheduler's records.
-// `note`: AgreedNote's. FAILED_PRECONDITION: there is none; the text says what can be done.
+// `note`: AgreedNote's. `damaged`: newer checkpoints that are not whole, for people.
+// FAILED_PRECONDITION: there is none; the text says what can be done.
 absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
-                                       const std::vector<CheckpointRecord>& own);
+                                       const std::vector<CheckpointRecord>& own,
+                                       const std::string& damaged);
 
 }  // namespace strata::scheduler
 

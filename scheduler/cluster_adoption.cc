@@ -106,7 +106,7 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job
   if (!spec.ok()) return spec.status();
   const std::vector<KeptCopy> copies = CopiesOf(job_uid);
   const auto note = AgreedNote(cluster_id(), copies);
-  const auto adoption = JudgeAdoption(*note, copies, files.own);
+  const auto adoption = JudgeAdoption(*note, copies, files.own, files.damaged);
   if (!adoption.ok()) return adoption.status();
   JobSpecRecord record;
   const uint64_t id = NumberFor(copies.front().kept.job());
@@ -114,12 +114,13 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job
   record.set_job_uid(job_uid);
   *record.mutable_spec() = *spec;
   record.set_submitted_unix_ms(absl::ToUnixMillis(now));
-  std::string held_up = std::move(files.held_up);
+  std::string held_up = std::move(files.held_up), damaged = std::move(files.damaged);
   const uint64_t looked_lock = files.looked_lock, first_cut = files.first_cut;
   jobs_[id] = std::make_unique<JobMachine>(std::move(record), cluster_id(),
                                            StateOf(*note, *adoption, std::move(files)),
                                            std::nullopt, std::nullopt, now);
   jobs_[id]->Adopted(adoption->text, now);
+  jobs_[id]->TellDamaged(damaged, now);
   jobs_[id]->AwaitLock(std::move(held_up));
   jobs_[id]->LookedUnder(looked_lock);
   jobs_[id]->CountCutsFrom(first_cut);

@@ -112,8 +112,7 @@ std::vector<ClusterState::JobFolder> ClusterState::CheckpointFolders() const {
   return folders;
 }
 
-void ClusterState::GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found,
-                        absl::Time now, StartId drawn) {
+void ClusterState::GoOn(const FoundByJob& found, absl::Time now, StartId drawn) {
   if (!hearing_) return;
   const Hearing heard = *std::exchange(hearing_, std::nullopt);
   numbers_.set_term(heard.TermAfter(term()) - 1);  // Started takes the next
@@ -127,7 +126,7 @@ void ClusterState::GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>&
   for (const auto& [id, job] : jobs_) {
     const auto its = found.find(id);
     job->GoOnFromCopy(heard.GenerationAfter(job->spec().job_uid(), job->state().generation()),
-                      its == found.end() ? std::vector<CheckpointRecord>() : its->second, now);
+                      its == found.end() ? FoundInDirectory() : its->second, now);
   }
   Started(now, drawn);
 }

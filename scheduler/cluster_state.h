@@ -129,9 +129,10 @@ class ClusterState {
   // event may come.
   void Hear(absl::Time now);
   // Once HeardEnough: numbers go on above all that were heard of, jobs by what is in `found` (by
-  // job, ascending by step), and nothing is removed that only the copy says is to be.
-  void GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found, absl::Time now,
-            StartId drawn);
+  // job, as JobMachine::GoOnFromCopy has it), and nothing is removed that only the copy says is to
+  // be.
+  using FoundByJob = std::map<uint64_t, absl::StatusOr<FoundInDirectory>>;
+  void GoOn(const FoundByJob& found, absl::Time now, StartId drawn);
   // A job that servers keep and these records do not know: its spec, if it can be adopted as far as
   // can be told without a look at its checkpoints. ALREADY_EXISTS: it is known, or its name is
   // taken. NOT_FOUND, FAILED_PRECONDITION: as AgreedNote, and as CheckSubmit.
@@ -139,6 +140,7 @@ class ClusterState {
   // What the driver found and took in its checkpoint directory; as Submission's.
   struct AdoptionFiles {
     std::vector<CheckpointRecord> own;
+    std::string damaged = "";
     TrainedData data = {};  // as AdoptionRecord's
     std::string held_up;
     uint64_t first_cut = 0;

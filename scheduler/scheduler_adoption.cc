@@ -55,6 +55,7 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
   MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
   ClusterState::AdoptionFiles files = {.own = std::move(own.complete),
+                                       .damaged = std::move(own.damaged),
                                        .data = std::move(own.data),
                                        .held_up = lock.why,
                                        .first_cut = lock.first_cut};

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/job/checks/unknown_fields.h"
 #include "proto/job/dram_limit.h"
 #include "proto/job/job_spec.h"
 #include "scheduler/nodes/placement.h"
@@ -22,6 +23,9 @@ constexpr absl::Duration kMaxEventsWait = absl::Seconds(10);
 constexpr absl::Duration kMaxSubmitWait = absl::Seconds(30);
 // How long a call waits for a server that was told to remove a copy.
 constexpr absl::Duration kPurgeWait = absl::Seconds(10);
+
+// For people.
+constexpr char kOwn[] = "the scheduler", kClient[] = "this client";
 
 }  // namespace
 
@@ -78,6 +82,10 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request,
                                                   absl::Duration timeout) {
   const Call call(this);
   const absl::Time deadline = SubmitDeadline(timeout);
+  // A newer client's job may say what this program does not do.
+  absl::Status all_known = CheckKnown(request.job(), kOwn, kClient);
+  if (all_known.ok()) all_known = CheckKnown(request, kOwn, kClient);
+  if (!all_known.ok()) return all_known;
   SubmitRequest resolved = request;
   if (absl::Status s = ResolveJob(*resolved.mutable_job()); !s.ok()) return s;
   if (absl::Status s = CheckReplicas(resolved.job().spec()); !s.ok()) return s;

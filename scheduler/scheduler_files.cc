@@ -25,6 +25,7 @@
 #include "scheduler/store/checkpoint_lock.h"
 #include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/submission.h"
+#include "scheduler/submit_times.h"
 
 namespace strata::scheduler {
 namespace {
@@ -164,6 +165,8 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
     const std::string& directory = look.request.job().spec().checkpoint().directory();
     auto own = FindOwnCheckpoints(directory, look.identity);
     if (!own.ok()) return own.status();
+    if (!own->other_format.ok()) return own->other_format;
+    found.damaged = std::move(own->damaged);
     found.complete = std::move(own->complete);
     found.keep = look.looks == Looks::kForOwnFirst && found.complete.empty();
     if (!found.keep || !look.request.resume()) return found;
@@ -205,8 +208,7 @@ void SchedulerImpl::GiveLocksBack() {
   files_.Drain();
 }
 
-void SchedulerImpl::AwaitEnded(const std::string& directory, absl::Time deadline) {
-  const absl::Time give_up = std::min(deadline, timer_->Now() + lease_);
+void SchedulerImpl::AwaitEnded(const std::string& directory, absl::Time give_up) {
   while (timer_->Now() < give_up) {
     MutexLock lock(&mu_);
     const std::vector<LockedJob> jobs = LockedJobs();
@@ -223,13 +225,11 @@ absl::StatusOr<CheckpointLocks::View> SchedulerImpl::AskForLock(const TrainingJo
                                                                 absl::Time deadline) {
   const std::string& directory = job.spec().checkpoint().directory();
   if (directory.empty()) return CheckpointLocks::View();
-  const absl::Time asked = timer_->Now();
-  AwaitEnded(directory, asked + (deadline - asked) / 2);
+  AwaitEnded(directory, AwaitEndedUntil(timer_->Now(), deadline, lease_));
   TendFiles();
   locks_->Ask({.uid = uid.text(), .name = job.metadata().name(), .directory = directory});
   const absl::Time begin = timer_->Now();
-  // An owner that lives is seen to renew meanwhile. Half of the time is for the look that follows.
-  const absl::Time give_up = begin + std::min((deadline - begin) / 2, 2 * lease_ / 3);
+  const absl::Time give_up = AskForLockUntil(begin, deadline, lease_);
   uint64_t seen = 0;
   const auto worked = [this, &seen]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || lock_works_ != seen;

@@ -84,7 +84,10 @@ void SchedulerImpl::FoundOwn(uint64_t job, absl::StatusOr<OwnCheckpoints> own) {
   if (!found_) return;  // it came too late
   if (own.ok()) {
     found_->missing.erase(job);
-    found_->found[job] = std::move(own->complete);
+    absl::StatusOr<FoundInDirectory> found =
+        FoundInDirectory{.complete = std::move(own->complete), .damaged = std::move(own->damaged)};
+    if (!own->other_format.ok()) found = own->other_format;
+    found_->found.insert_or_assign(job, std::move(found));
     return;
   }
   // The newest may be among those that cannot be read now.

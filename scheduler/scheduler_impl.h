@@ -103,7 +103,7 @@ class SchedulerImpl : public Scheduler {
     };
     absl::Time give_up;
     std::map<uint64_t, Missing> missing;  // directories whose checkpoints are not known, by job
-    std::map<uint64_t, std::vector<CheckpointRecord>> found;
+    ClusterState::FoundByJob found;
   };
 
   SubmitReply Reply(uint64_t job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -155,8 +155,8 @@ class SchedulerImpl : public Scheduler {
   void GiveLocksBack();
   // Jobs that write checkpoints, or whose files are being worked on.
   std::vector<LockedJob> LockedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits for a job that has ended in this directory to have done its removals, a lease at most.
-  void AwaitEnded(const std::string& directory, absl::Time deadline);
+  // Waits for a job that has ended in this directory to have done its removals.
+  void AwaitEnded(const std::string& directory, absl::Time give_up);
   // Takes the lock of the job's checkpoint directory. If it is not held then, `why` says what the
   // job has to wait for. Waits for as long as an owner that lives needs to show that.
   // FAILED_PRECONDITION: one does. DEADLINE_EXCEEDED: the directory does not answer.

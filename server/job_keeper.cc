@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
+#include "proto/job/checks/unknown_fields.h"
 #include "proto/runtime/base/timer.h"
 #include "server/job/opening.h"
 #include "server/job/plan.h"
@@ -215,7 +216,9 @@ bool JobKeeper::OpenOnce(const EntryPtr& entry, const ServerJobDirective& direct
   }
   const absl::Time begin = options_.job.timer->Now();
   const std::string& root = entry->root;
-  absl::Status allowed = CheckPaths(options_.paths, directive);
+  absl::Status allowed =
+      CheckKnown(directive.spec(), absl::StrCat("server ", options_.name), "the scheduler");
+  if (allowed.ok()) allowed = CheckPaths(options_.paths, directive);
   if (allowed.ok()) allowed = Hold(*plan, root);
   auto opened = allowed.ok() ? OpenJob(*plan, root, options_.job.timer, &folders_)
                              : absl::StatusOr<OpenedJob>(allowed);

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "ops/cuda/api/api.h"
 #include "ops/mxcsr.h"
+#include "proto/job/checks/unknown_fields.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/wire/session_error.h"
 #include "worker/data/files/file_list.h"
@@ -150,6 +151,11 @@ class Runner {
     return files;
   }
 
+  // Whether this program can do what the job says, and may read and write where it does.
+  absl::Status CheckJob(const WorkerJobDirective& directive, const InputFiles& input) const {
+    const absl::Status known = CheckKnown(directive.spec(), "this worker", "the scheduler");
+    return known.ok() ? CheckPaths(directive.spec().spec(), input) : known;
+  }
   absl::Status CheckPaths(const JobSpec& spec, const InputFiles& input) const {
     absl::Status s = CheckFiles("spec.data.train", input.train);
     if (s.ok()) s = CheckFiles("spec.data.eval", input.eval);
@@ -196,7 +202,7 @@ class Runner {
     const JobSpec& spec = directive.spec().spec();
     const DataSpec& data = spec.data();
     const absl::StatusOr<InputFiles> input = ListInput(spec);
-    const absl::Status allowed = input.ok() ? CheckPaths(spec, *input) : input.status();
+    const absl::Status allowed = input.ok() ? CheckJob(directive, *input) : input.status();
     absl::StatusOr<InputIndex> train =
         allowed.ok() ? BuildIndex("spec.data.train", directive, input->train, Labels::kRequired, 0)
                      : absl::StatusOr<InputIndex>(allowed);
@@ -260,7 +266,7 @@ class Runner {
     options.stats = stats.get();
     options.log = [this](absl::string_view event, absl::string_view reason) { Log(event, reason); };
     options.unwanted = [stop = stop_] { return stop->load(); };
-    const absl::Status allowed = CheckPaths(directive.spec().spec(), FilesOf(directive));
+    const absl::Status allowed = CheckJob(directive, FilesOf(directive));
     auto session = allowed.ok() ? TrainingSession::Make(options)
                                 : absl::StatusOr<std::unique_ptr<TrainingSession>>(allowed);
     checked_eval_.reset();

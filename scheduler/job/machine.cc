@@ -52,6 +52,7 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
       state_(std::move(state)),
       index_(std::move(index)) {
   if (ledger) ledger_.emplace(*std::move(ledger));
+  CompleteSchemas();
   events_.Begin(state_);
   // A server that is another process now than the one that opened the shards lost what it was told
   // of cuts, also where nobody looked while it was replaced.

@@ -109,10 +109,9 @@ class JobMachine {
   bool LooksAgain(uint64_t lock) const;
   // A new job: what it was given was found under that lock; 0: without one.
   void LookedUnder(uint64_t lock) { state_.set_looked_lock(lock); }
-  // Newer checkpoints that are not whole stand beside what the job resumes from; for people.
-  void TellDamaged(const std::string& damaged, absl::Time now) {
-    if (!damaged.empty()) Say("CheckpointDamaged", damaged, now);
-  }
+  // Newer checkpoints that are not whole stand beside what the job goes on from; for people. Empty:
+  // there are none. Told once.
+  void TellDamaged(absl::string_view damaged, absl::Time now);
   // What lies in the directory once it has the lock: what the owner before wrote last is among it.
   // To be called before it begins.
   void FoundAgain(FoundInDirectory found, absl::Time now);
@@ -121,7 +120,7 @@ class JobMachine {
   Looks LooksFor() const;
   // Another job has it. One that had begun writes nothing there any more.
   void LockGone(absl::string_view why, absl::Time now);
-  // What lies in the directory is of no use to it: it ends.
+  // What lies in the directory is of no use to it: it ends, if it has not begun.
   void DoesNotFit(absl::string_view why, absl::Time now);
   // It cannot be taken or renewed now: what is to be written waits.
   void LockStalls(absl::string_view why, absl::Time now);
@@ -140,8 +139,9 @@ class JobMachine {
   void MayBeWrittenBy(absl::string_view server);
   // The records come from an older copy: nothing is removed or written on their word, and a job
   // that goes on begins `generation` (above all that were ever given out) from the newest
-  // checkpoint of `found` (its own that are there, ascending by step). Before any other event.
-  void GoOnFromCopy(uint64_t generation, const std::vector<CheckpointRecord>& found,
+  // checkpoint of `found` (its own that are there). An error ends it: there is a newer one, which
+  // it may not pass over. Before any other event.
+  void GoOnFromCopy(uint64_t generation, const absl::StatusOr<FoundInDirectory>& found,
                     absl::Time now);
 
   // The job was adopted, and its copies on servers are kept as they are: until it trains, and after
@@ -216,7 +216,11 @@ class JobMachine {
   bool IsBeforeNewFiles(const CheckpointRecord& checkpoint) const;
   void EndBeforeNewFiles(const CheckpointRecord& checkpoint, absl::string_view why, absl::Time now);
   void MakeJobSchema();
+  // Those of checkpoints, which an earlier version may have recorded.
+  void CompleteSchemas();
   void CheckStart(absl::Time now);
+  // Of those that are on disk; "": there is none.
+  std::string NewestFolder() const;
   // Unless it stands already, or is empty.
   void SayOnce(absl::string_view reason, absl::string_view message, absl::Time now);
 

@@ -42,10 +42,7 @@ void JobMachine::CheckInput(absl::Time now) {
 }
 
 std::string JobMachine::DescribeMissing(absl::string_view why) const {
-  std::string from;
-  for (const CheckpointRecord& c : (cuts_ ? cuts_->book() : state_.cuts()).complete()) {
-    if (!c.folder().empty()) from = c.folder();
-  }
+  const std::string from = NewestFolder();
   return absl::StrCat("the job goes on with ", absl::StrJoin(state_.adoption().servers(), ", "),
                       " alone: ", why,
                       "; start one that is missing again with the --name and --dir that it had, ",

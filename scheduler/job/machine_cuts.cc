@@ -310,8 +310,7 @@ JobMachine::Looks JobMachine::LooksFor() const {
 void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   if (!IsToBegin()) return;
   state_.set_looked_lock(found.lock);
-  if (found.keep) return;
-  TellDamaged(found.damaged, now);
+  if (found.keep) return TellDamaged(found.damaged, now);
   if (found.resume_schema) {
     *spec_.mutable_resume_schema() = *std::move(found.resume_schema);
   } else if (found.complete.empty()) {
@@ -327,6 +326,7 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   const bool none = book.complete().empty();
   *state_.mutable_cuts() = std::move(book);
   if (index_) MakeParts();
+  TellDamaged(found.damaged, now);
   if (JustAdopted() && state_.adoption().servers().empty() && none) {
     return End(FAILED, "AdoptionUndone",
                absl::StrCat("spec.checkpoint.directory ", job().checkpoint().directory(),
@@ -339,7 +339,7 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
 }
 
 void JobMachine::DoesNotFit(absl::string_view why, absl::Time now) {
-  End(FAILED, "CheckpointDoesNotFit", why, now);
+  if (IsToBegin()) End(FAILED, "CheckpointDoesNotFit", why, now);
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {

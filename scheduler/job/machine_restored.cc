@@ -28,7 +28,7 @@ void TakeFound(const std::vector<CheckpointRecord>& found, const JobStateRecord&
 
 }  // namespace
 
-void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointRecord>& found,
+void JobMachine::GoOnFromCopy(uint64_t generation, const absl::StatusOr<FoundInDirectory>& found,
                               absl::Time now) {
   // What was to be removed or written then may be something else by now.
   work_.clear();
@@ -46,10 +46,15 @@ void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointR
         now);
   }
   state_.set_replacing(true);
+  if (!found.ok()) {
+    state_.set_generation(generation);
+    return End(FAILED, "CheckpointDoesNotFit", found.status().message(), now);
+  }
   CutBook book = cuts_ ? cuts_->book() : state_.cuts();
-  TakeFound(found, state_, book);
+  TakeFound(found->complete, state_, book);
   *state_.mutable_cuts() = std::move(book);
   if (index_) MakeParts();
+  TellDamaged(found->damaged, now);
   if (IsToBegin()) {
     state_.set_own_first(true);
     return state_.set_generation(generation);

@@ -53,6 +53,16 @@ void JobMachine::EndBeforeNewFiles(const CheckpointRecord& checkpoint, absl::str
       now);
 }
 
+void JobMachine::CompleteSchemas() {
+  if (spec_.has_init_schema()) {
+    *spec_.mutable_init_schema() =
+        StoredSchema(spec_.init_schema(), job(), RenamesOf(job().model().init_from()));
+  }
+  if (spec_.has_resume_schema()) {
+    *spec_.mutable_resume_schema() = StoredSchema(spec_.resume_schema(), job(), {});
+  }
+}
+
 // Needs the index. What is no model has no schema: servers say why.
 void JobMachine::MakeJobSchema() {
   const InputIndex& train = index_->train();
@@ -118,6 +128,27 @@ void JobMachine::CheckStart(absl::Time now) {
   SayOnce("StartsFrom",
           absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
                        InitText(saved, weight, schema_, job(), vocabularies)),
+          now);
+}
+
+std::string JobMachine::NewestFolder() const {
+  std::string newest;
+  for (const CheckpointRecord& c : (cuts_ ? cuts_->book() : state_.cuts()).complete()) {
+    if (!c.folder().empty()) newest = c.folder();
+  }
+  return newest;
+}
+
+void JobMachine::TellDamaged(absl::string_view damaged, absl::Time now) {
+  if (damaged.empty()) return;
+  const std::string newest = NewestFolder();
+  const bool kept = JustAdopted() && !state_.adoption().servers().empty();
+  SayOnce("CheckpointDamaged",
+          absl::StrCat(damaged,
+                       kept             ? "; the job goes on with what its servers kept"
+                       : newest.empty() ? "; the job has no other checkpoint"
+                                        : "; the job goes on from ",
+                       kept ? "" : newest),
           now);
 }
 

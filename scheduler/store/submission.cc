@@ -150,21 +150,21 @@ absl::Status OtherFormat(const std::string& directory, const DamagedCheckpoint& 
       ": its newest checkpoint cannot be read: ", newest.error.message(), "; or ", otherwise));
 }
 
-// What is damaged of what is newer than the newest whole checkpoint, for people. OtherFormat names
-// one that is of another version. REQUIRES: one is whole, or none is damaged.
-absl::StatusOr<std::string> DamagedSince(const std::string& directory, const CheckpointList& list) {
+// What is damaged of what is newer than the checkpoint `whole`, for people; of all where that is
+// "". OtherFormat names one that is of another version.
+absl::StatusOr<std::string> DamagedSince(const std::string& directory, const CheckpointList& list,
+                                         const std::string& whole) {
   std::string damaged;
   for (const DamagedCheckpoint& d : list.damaged) {
-    const std::string& whole = list.complete.back().folder;
     if (d.folder < whole) continue;
     if (absl::IsUnimplemented(d.error)) {
       return OtherFormat(directory, d,
-                         absl::StrCat("move ", d.folder, " away, to go on from ", whole));
+                         absl::StrCat("move ", d.folder, " away, to go on ",
+                                      whole.empty() ? "without it" : "from ", whole));
     }
     absl::StrAppend(&damaged, damaged.empty() ? "" : ", ", d.folder, " (", d.error.message(), ")");
   }
-  if (damaged.empty()) return damaged;
-  return absl::StrCat(damaged, "; the job goes on from ", list.complete.back().folder);
+  return damaged;
 }
 
 }  // namespace
@@ -200,6 +200,13 @@ absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
     if (is_own || own.complete.empty()) {
       own.data = std::move(*entry.manifest.mutable_schema()->mutable_data());
     }
+  }
+  auto damaged =
+      DamagedSince(directory, *list, own.complete.empty() ? "" : own.complete.back().folder());
+  if (damaged.ok()) {
+    own.damaged = *std::move(damaged);
+  } else {
+    own.other_format = damaged.status();
   }
   return own;
 }
@@ -303,7 +310,8 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     return found;
   }
   if (request.resume()) {
-    auto damaged = DamagedSince(directory, *list);
+    auto damaged =
+        DamagedSince(directory, *list, list->complete.empty() ? "" : list->complete.back().folder);
     if (!damaged.ok()) return damaged.status();
     found.damaged = *std::move(damaged);
   }

@@ -39,6 +39,11 @@ struct OwnCheckpoints {
   // What data the newest of them is of. Where there are none, that of another job's newest: what
   // this one may have resumed from.
   TrainedData data;
+  // As FoundCheckpoints's: what is newer than all of `complete`. Nobody can say whose it is.
+  std::string damaged = "";
+  // FAILED_PRECONDITION: one of those has another format. It may be the job's newest: who goes on
+  // from an older one does so against this. The text says what to do.
+  absl::Status other_format = absl::OkStatus();
 };
 
 // Called with the field and the path that are looked at next, from the thread that looks.

@@ -1,6 +1,7 @@
 #include "server/job/restoring.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,7 @@
 #include "proto/core/mutation.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "server/job/in_parallel.h"
 #include "server/shard/another_rows.h"
@@ -25,21 +27,32 @@ namespace {
 
 using storage::ShardFileReader;
 
+// Whether another job's checkpoint was removed, as by that job, which keeps its newest alone: of
+// its directory's checkpoints others are there, so that no share is away that holds them all. What
+// is itself a link to a share, or the folder where one is mounted, may be away beside them: a link
+// is still there then, and so is the empty folder.
+bool WasRemoved(std::filesystem::path folder) {
+  if (!folder.has_filename()) folder = folder.parent_path();  // "dir/"
+  FileInfo info;
+  if (!StepOfFolder(folder.filename().string()) ||
+      FileSystem::Kernel().LookAtLink(folder.string(), info) != -ENOENT) {
+    return false;
+  }
+  const auto beside = ListCheckpoints(folder.parent_path().string());
+  return beside.ok() && !beside->complete.empty();
+}
+
 // A file of the checkpoint that is not there: with its manifest gone as well it is the folder that
 // is away, a share that is not mounted for example, and may come back; else it is damage.
 absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
   if (!absl::IsNotFound(s)) return s;
   if (ReadManifest(plan.restore_from).ok() || STRATA_MUTATION("reader.absent_is_damaged"))
     return absl::DataLossError(s.message());
-  if (!plan.restore && plan.restore_plan.has_checkpoint()) {
-    // Where other checkpoints of its directory are there, no share is away.
-    const std::string directory = std::filesystem::path(plan.restore_from).parent_path();
-    const auto beside = ListCheckpoints(directory);
-    if (beside.ok() && !beside->complete.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "spec.model.initFrom: checkpoint ", plan.restore_from, " was removed from ", directory,
-          ", as by a job that keeps its newest alone (spec.checkpoint.keep); name one that stays"));
-    }
+  if (!plan.restore && plan.restore_plan.has_checkpoint() && WasRemoved(plan.restore_from)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.model.initFrom: checkpoint ", plan.restore_from,
+        " was removed, and others of its directory are there: as by a job that keeps its newest "
+        "alone (spec.checkpoint.keep); name one that stays"));
   }
   return absl::UnavailableError(
       absl::StrCat("checkpoint ", plan.restore_from, " is not there (", s.message(),

@@ -7,7 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/runtime/files/manifest_io.h"
 #include "tests/bad_input/user.h"
+#include "tests/proto/runtime/files/other_format.h"
 
 namespace strata {
 namespace {
@@ -98,6 +102,37 @@ TEST_CASE("with no whole checkpoint left, resuming is refused instead of startin
   CheckSays(user.Strata("train -f job.yaml"), 2, {"is not empty", "--overwrite"});
   CheckSays(user.Strata("train -f job.yaml --resume"), 2,
             {"has no checkpoint to resume from: 3 damaged", user.Path(Step(3)), "--overwrite"});
+}
+
+TEST_CASE("a checkpoint of another version is not called damaged, and stays", "[bad_input]") {
+  User user;
+  Train(user);
+  testing::PutOtherFormat(user.Path(Step(3)));
+  const std::string format =
+      absl::StrCat(Step(3), "/MANIFEST.json has format ", testing::kOtherFormat);
+  const std::string reads = absl::StrCat("this program reads format ", kManifestFormat);
+  const ProgramResult list = user.Strata("checkpoint list c");
+  CheckSays(list, 0, {Step(3) + " is of another format", format, reads, Step(2)});
+  CHECK_FALSE(absl::StrContains(list.err, "damaged"));
+  const ProgramResult json = user.Strata("checkpoint list c --json");
+  CHECK(absl::StrContains(json.out, R"("damaged":[],"otherFormat":[{"directory":"c/step-)"));
+  for (const char* command : {"show c", "verify c", "repair c", "repair c --dry-run"}) {
+    CAPTURE(command);
+    const ProgramResult r = user.Strata(absl::StrCat("checkpoint ", command));
+    CheckSays(r, 1, {format, reads});
+    CHECK_FALSE(absl::StrContains(r.err, "damaged"));
+  }
+  CheckSays(user.Strata("checkpoint repair c"), 1,
+            {absl::StrCat("move ", Step(3), " away by hand")});
+  CheckSays(user.Strata("checkpoint show c"), 1, {"the newest whole one is " + Step(2)});
+  // Where none is whole, as well.
+  for (int step = 1; step <= 2; ++step) testing::PutOtherFormat(user.Path(Step(step)));
+  for (const char* command : {"checkpoint show c", "predict --checkpoint c train.libfm"}) {
+    CAPTURE(command);
+    const ProgramResult r = user.Strata(command);
+    CheckSays(r, 1, {format, reads});
+    CHECK_FALSE(absl::StrContains(r.err, "damaged"));
+  }
 }
 
 TEST_CASE("a checkpoint of another model is refused with both values", "[bad_input]") {

@@ -11,10 +11,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
+#include "tests/proto/runtime/files/other_format.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -45,8 +47,8 @@ class Lost {
     options_.lease_ms = 3000;  // a busy machine misses nobody who is there
   }
 
-  // `steps`: that it has trained at least.
-  void Lose(ProcessCluster& cluster, uint64_t steps) {
+  // `steps`: that it has trained at least; `checkpoints`: that are complete.
+  void Lose(ProcessCluster& cluster, uint64_t steps, size_t checkpoints = 0) {
     const std::string own = cluster.folder() + "/scheduler", older = own + ".older";
     cluster.Kill("scheduler");
     fs::copy(own, older, fs::copy_options::recursive);
@@ -59,6 +61,8 @@ class Lost {
     }
     cluster.AwaitRegistered();
     cluster.AwaitStep(cluster.Submit(job), steps);
+    AwaitThat(absl::StrCat(checkpoints, " checkpoints are complete"),
+              [&] { return Checkpoints().size() >= checkpoints; });
     cluster.Kill("worker-0");  // it would go on without a scheduler
     cluster.Kill("scheduler");
     fs::remove_all(own);
@@ -120,6 +124,14 @@ class Lost {
     std::vector<std::string> names;
     for (int i = 0; i < options_.servers; ++i) names.push_back(absl::StrCat("server-", i));
     return names;
+  }
+  // Folders of the complete ones, ascending by step.
+  std::vector<std::string> Checkpoints() const {
+    std::vector<std::string> folders;
+    const auto list = ListCheckpoints(job.spec().checkpoint().directory());
+    if (!list.ok()) return folders;
+    for (const CheckpointEntry& c : list->complete) folders.push_back(c.folder);
+    return folders;
   }
   const ProcessClusterOptions& options() const { return options_; }
   const std::string& folder() const { return folder_.path(); }
@@ -200,14 +212,23 @@ TEST_CASE("a job whose records are lost goes on from its checkpoint where a serv
   lost.job.mutable_spec()->mutable_checkpoint()->set_directory(lost.folder() + "/ck");
   lost.job.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
   ProcessCluster cluster(lost.options());
-  lost.Lose(cluster, 60);
+  lost.Lose(cluster, 60, /*checkpoints=*/2);
   const std::vector<std::string> keepers = Lost::Keepers(cluster);
   REQUIRE(keepers.size() == 2);
   Lost::Silence(cluster, keepers[0]);
-  const uint64_t id = Lost::Adopt(cluster, "goes on from its newest checkpoint");
+  const std::vector<std::string> checkpoints = lost.Checkpoints();
+  const std::string newest = checkpoints.back(), before = *(checkpoints.end() - 2);
+  PutOtherFormat(newest);
+  Lost::CheckRefused(cluster, absl::StrCat("has format ", kOtherFormat));
+  Lost::CheckRefused(cluster, absl::StrCat("move ", newest, " away, to go on from ", before));
+  std::ofstream(absl::StrCat(newest, "/", kManifestName)) << "x";
+  const uint64_t id =
+      Lost::Adopt(cluster, absl::StrCat("goes on from its newest checkpoint ", before));
   CHECK(id == 1);
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
+  CHECK(HasCondition(end, "CheckpointDamaged"));
+  CHECK(absl::StrContains(Conditions(end), newest));
   CHECK(end.state() == SUCCEEDED);
   CHECK(end.model_hash() == lost.alone);
 }

@@ -7,7 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "scheduler/nodes/hearing.h"
 #include "scheduler/state/state.pb.h"
 
@@ -52,10 +54,11 @@ CheckpointRecord Own(uint64_t step, uint64_t generation) {
 }
 
 absl::StatusOr<Adoption> Judge(const std::vector<KeptCopy>& copies,
-                               const std::vector<CheckpointRecord>& own = {}) {
+                               const std::vector<CheckpointRecord>& own = {},
+                               const std::string& damaged = "") {
   const auto note = AgreedNote(kMine, copies);
   if (!note.ok()) return note.status();
-  return JudgeAdoption(*note, copies, own);
+  return JudgeAdoption(*note, copies, own, damaged);
 }
 
 void CheckRefused(const absl::Status& status, const std::vector<std::string>& parts) {
@@ -106,7 +109,9 @@ TEST_CASE("a job goes on from its newest checkpoint where servers cannot go on",
   CHECK(adoption->generation == 5 + Hearing::kGenerations);
   CHECK(absl::StrContains(adoption->text, why));
   CHECK(absl::StrContains(adoption->text, "40 is given up"));
-  CheckRefused(Judge(copies).status(), {why, "/c", "purge"});
+  CheckRefused(Judge(copies).status(), {why, "no checkpoint of its own in /c; ", "purge"});
+  CheckRefused(Judge(copies, {}, "/c/step-60 (cut off)").status(),
+               {why, "no checkpoint of its own in /c that is whole (/c/step-60 (cut off)); "});
 }
 
 TEST_CASE("servers do not go on with a generation that another one came after",
@@ -132,6 +137,12 @@ TEST_CASE("a job is adopted only by what all its copies say", "[scheduler][adopt
   SECTION("without a word on the data") {
     copies[1].note->set_index_fingerprint(0);
     CheckRefused(Judge(copies).status(), {"s1"});
+  }
+  SECTION("that this scheduler knows all of") {
+    LabelConfig& label = *copies[1].note->mutable_spec()->mutable_spec()->add_labels();
+    label.GetReflection()->MutableUnknownFields(&label)->AddVarint(12345, 1);
+    CheckRefused(Judge(copies).status(), {"server s1 is newer than this scheduler",
+                                          "field 12345 of spec.spec.labels[0] of its note"});
   }
   SECTION("another spec") {
     copies[1].note->mutable_spec()->mutable_spec()->mutable_training()->set_seed(8);

@@ -140,7 +140,11 @@ class Cluster {
   // What the driver does: true once nodes are told things.
   bool MaySpeak(const std::map<uint64_t, std::vector<CheckpointRecord>>& found) {
     if (!state_->HeardEnough(now_)) return false;
-    state_->GoOn(found, now_, {1, ++starts_});
+    ClusterState::FoundByJob by_job;
+    for (const auto& [job, complete] : found) {
+      by_job.emplace(job, FoundInDirectory{.complete = complete});
+    }
+    state_->GoOn(by_job, now_, {1, ++starts_});
     DoFileWork();
     return true;
   }

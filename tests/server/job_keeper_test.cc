@@ -17,10 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "proto/wire/message_codec.h"
 #include "tests/proto/runtime/files/hung_files.h"
 #include "tests/server/keeper_fixture.h"
@@ -71,6 +73,22 @@ TEST_CASE("a job is opened, followed, replaced by a new generation, and closed",
   CHECK_FALSE(std::filesystem::exists(f.Folder()));
   f.keeper->Follow(f.directive);  // nothing is left to close
   f.AwaitGone();
+}
+
+TEST_CASE("a job that says what the server does not know fails, and is not opened without it",
+          "[keeper]") {
+  Fixture f;
+  ModelSpec& model = *f.job().mutable_spec()->mutable_spec()->mutable_model();
+  model.GetReflection()->MutableUnknownFields(&model)->AddVarint(12345, 1);
+  f.keeper->Follow(f.directive);
+  const ServerJobReport report = f.Settled();
+  INFO(report.message());
+  CHECK(report.state() == ServerJobReport::FAILED);
+  CHECK(absl::StrContains(
+      report.message(),
+      " is older than the scheduler: it does not know field 12345 of spec.model; "));
+  CHECK(absl::StartsWith(report.message(), "server "));
+  CHECK_FALSE(f.Serves());
 }
 
 TEST_CASE("an opening that may yet succeed is tried again by the timer", "[keeper]") {

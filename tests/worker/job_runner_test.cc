@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/manual_timer.h"
@@ -219,6 +220,22 @@ TEST_CASE("an output that is a file of input fails the job before anything is wr
   CHECK(report.fatal() ==
         std::string(metrics ? "spec.output.metrics: " : "spec.output.predictions: ") + path +
             " is the same file as " + field + input + ", which the job reads; name another one");
+  CHECK_FALSE(report.has_train_index());
+}
+
+TEST_CASE("a job that says what the worker does not know fails, and is not trained without it",
+          "[job]") {
+  const bool indexes = GENERATE(true, false);
+  Fixture f;
+  WorkerJobDirective d = indexes ? IndexDirective() : testing::SmallDirective("bsp", 9);
+  ModelSpec& model = *d.mutable_spec()->mutable_spec()->mutable_model();
+  model.GetReflection()->MutableUnknownFields(&model)->AddVarint(12345, 1);
+  f.runner->Update(d, SessionId(6));
+  const WorkerJobReport report =
+      f.Await([](const WorkerJobReport& r) { return !r.fatal().empty(); });
+  INFO(report.fatal());
+  CHECK(report.fatal().find("this worker is older than the scheduler: it does not know field 12345 "
+                            "of spec.model; ") == 0);
   CHECK_FALSE(report.has_train_index());
 }
 

@@ -1,6 +1,7 @@
 #include "proto/job/schema/schema.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +12,7 @@
 #include "proto/job/fields/data_fields.h"
 #include "proto/job/schema/schema_meaning.h"
 #include "proto/job/schema/schema_names.h"
+#include "proto/job/schema/schema_renaming.h"
 
 namespace strata {
 namespace {
@@ -208,6 +210,23 @@ bool IsMissingCategory(const SchemaField& field) {
          field.default_value().empty();
 }
 
+// `schema`, which was written down, as it is written today: with the empty defaults that it leaves
+// out and `fields` have, and with today's names of tensors. `rename`: from its names to theirs.
+Schema AsToday(const std::vector<SchemaField>& fields,
+                      const std::map<std::string, std::string>& rename, Schema schema) {
+  const Renaming names(fields, rename);
+  std::set<std::string> missing_is_category;
+  for (const SchemaField& field : fields) {
+    if (IsMissingCategory(field)) missing_is_category.insert(field.name());
+  }
+  for (SchemaField& field : *schema.mutable_fields()) {
+    const bool may = field.kind() == "multiValued" && !field.has_default_value();
+    if (may && missing_is_category.contains(names.Now(field.name()))) field.set_default_value("");
+  }
+  RenameTensors(schema);
+  return schema;
+}
+
 bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
@@ -326,18 +345,13 @@ std::vector<std::string> OptimizerStateNames(OptimizerType type) {
 }
 
 Schema SavedSchema(const Manifest& manifest) {
-  std::set<std::string> missing_is_category;
-  for (const SchemaField& field : SchemaFields(manifest.job().spec(), manifest.fields())) {
-    if (IsMissingCategory(field)) missing_is_category.insert(field.name());
-  }
-  Schema saved = manifest.schema();
-  RenameTensors(manifest.job().spec().model(), saved);
-  for (SchemaField& field : *saved.mutable_fields()) {
-    if (missing_is_category.contains(field.name()) && !field.has_default_value()) {
-      field.set_default_value("");
-    }
-  }
-  return saved;
+  return AsToday(SchemaFields(manifest.job().spec(), manifest.fields()), {},
+                        manifest.schema());
+}
+
+Schema StoredSchema(const Schema& stored, const JobSpec& job,
+                    const std::map<std::string, std::string>& rename) {
+  return AsToday(SchemaFields(job, 0), rename, stored);
 }
 
 Schema MakeSchema(const JobSpec& spec, const ModelTables& model,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec);
 // field that an empty default gives it a row where a line has no value, and had other names for
 // some tensors (schema_names.h); the manifest's job says both.
 Schema SavedSchema(const Manifest& manifest);
+
+// The same of a schema of a checkpoint that a job's record kept, without the manifest. What
+// versions before left out is as `job` has it: they took either for the other when they accepted
+// the job, and this one compared it before it kept anything. `rename`: as MapSchemas has it.
+Schema StoredSchema(const Schema& stored, const JobSpec& job,
+                    const std::map<std::string, std::string>& rename);
 
 // The fields of a job's examples, in the order in which the model sees them: those with rows, then
 // the numbers. `fields`: how many have rows; counts for libffm alone.

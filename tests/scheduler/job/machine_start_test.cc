@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -194,6 +195,104 @@ TEST_CASE("what a later look finds is compared with the data, too", "[scheduler]
   CHECK(cluster.Events("ResumesFrom") == 1);
   cluster.FoundAgain({});
   CHECK(cluster.job().phase() == INDEXING);
+}
+
+TEST_CASE("a look that finds what the job may not begin from ends it, if it has not begun",
+          "[scheduler][recovery]") {
+  const bool waits = GENERATE(true, false);
+  CAPTURE(waits);
+  RecoveryCluster cluster(
+      1, 1, 0, [](ClusterState::Submission& s) { DeepFm(s); }, waits);
+  REQUIRE(cluster.job().phase() == (waits ? INDEXING : OPENING));
+  cluster.LookFails(absl::FailedPreconditionError("/c is not empty (newest checkpoint: step 8)"));
+  CHECK((cluster.job().state() == FAILED) == waits);
+  CHECK(cluster.Says("CheckpointDoesNotFit") ==
+        (waits ? "/c is not empty (newest checkpoint: step 8)" : ""));
+  if (!waits) return cluster.CheckSucceeds();
+  // It is over: another look changes nothing.
+  cluster.LookFails(absl::FailedPreconditionError("again"));
+  cluster.FoundAgain({.damaged = "/c/step-000000000008 (cut off)"});
+  CHECK(cluster.Events("CheckpointDoesNotFit") == 1);
+  CHECK(cluster.Says("CheckpointDamaged") == "");
+}
+
+// The job over csv with several values a line, which are a category where there is none.
+void UseTags(bool columns, ClusterState::Submission& s) {
+  JobSpec& spec = *s.job.mutable_spec();
+  DeepFm(s);
+  spec.mutable_data()->set_format("csv");
+  if (columns) {
+    ColumnsSpec& list = *spec.mutable_data()->mutable_columns();
+    for (const char* name : {"user", "shop"}) list.add_categorical(name);
+    list.add_multi_valued()->set_column("tags");
+    return;
+  }
+  for (const char* name : {"user", "shop", "tags"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    field.set_kind("categorical");
+    field.set_table("features");
+  }
+  spec.mutable_fields(2)->set_kind("multiValued");
+  spec.mutable_fields(2)->set_default_value("");
+}
+
+// The field of a schema that is multiValued.
+SchemaField& Tags(Schema& schema) {
+  for (SchemaField& field : *schema.mutable_fields()) {
+    if (field.kind() == "multiValued") return field;
+  }
+  FAIL("there is none");
+  return *schema.mutable_fields(0);
+}
+
+TEST_CASE("an empty default that an earlier scheduler did not note is no difference",
+          "[scheduler][recovery]") {
+  const bool columns = GENERATE(true, false), resume = GENERATE(false, true);
+  const bool waits = GENERATE(true, false), other = GENERATE(false, true);
+  CAPTURE(columns, resume, waits, other);
+  CheckpointRecord record;
+  record.set_step(4);
+  record.set_folder("/c/step-000000000004");
+  RecoveryCluster cluster(
+      1, 1, 0,
+      [&](ClusterState::Submission& s) {
+        UseTags(columns, s);
+        Schema saved = SchemaFor(s.job.spec(), 3);
+        s.resume = resume;
+        if (resume) {
+          s.complete = {record};
+          s.resume_schema = saved;
+          return;
+        }
+        InitFromSpec& init = *s.job.mutable_spec()->mutable_model()->mutable_init_from();
+        init.set_checkpoint("/old");
+        if (!columns) {
+          Tags(saved).set_name("labels");
+          (*init.mutable_rename())["labels"] = "tags";
+        }
+        s.init_schema = saved;
+      },
+      /*stalls=*/waits);
+  REQUIRE(cluster.job().phase() == (waits ? INDEXING : OPENING));
+  const auto plan = [&] { return cluster.Directive("s0").server_jobs(0).restore_plan(); };
+  const std::string before = waits ? "" : plan().SerializeAsString();
+  cluster.RestartWith([&](JobSpecRecord& kept) {
+    SchemaField& tags = Tags(resume ? *kept.mutable_resume_schema() : *kept.mutable_init_schema());
+    REQUIRE(tags.has_default_value());
+    tags.clear_default_value();
+    if (other) tags.set_default_value("x");
+  });
+  if (!waits) {
+    if (!other) CHECK(plan().SerializeAsString() == before);
+    return;
+  }
+  cluster.FoundAgain(resume ? FoundInDirectory{.complete = {record}} : FoundInDirectory());
+  INFO(cluster.Says("CheckpointDoesNotFit"));
+  CHECK((cluster.job().state() == FAILED) == other);
+  CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"), "defaultValue was 'x', is ''") ==
+        other);
 }
 
 TEST_CASE("manifests say what the model is made of", "[scheduler][recovery]") {

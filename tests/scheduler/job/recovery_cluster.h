@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -36,6 +37,8 @@ class RecoveryCluster {
 
   // What lies in the directory, under another lock than before.
   void FoundAgain(FoundInDirectory found) { state_->FoundAgain(1, std::move(found), now_); }
+  // A look there ends so.
+  void LookFails(const absl::Status& why) { state_->FoundAgain(1, why, now_); }
   // All report, and the worker works where it may, until `done`.
   void Until(const std::function<bool()>& done);
   void Train(uint64_t steps);

@@ -3,7 +3,6 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,14 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/core/uid.h"
 #include "proto/runtime/base/manual_timer.h"
-#include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/plain_file.h"
-#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "tests/proto/runtime/files/hung_files.h"
 #include "tests/proto/runtime/files/one_failure.h"
+#include "tests/proto/runtime/files/other_format.h"
+#include "tests/scheduler/store/written_checkpoints.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
@@ -115,26 +113,15 @@ TEST_CASE("more places that hang than there are threads for are refused at once"
 
 TEST_CASE("a job's own checkpoints that cannot be read once are no older ones", "[submission]") {
   TempFolder folder;
-  const JobIdentity identity = {{0, 1}, {0, 2}};
-  for (const uint64_t step : {3, 4}) {
-    Manifest manifest;
-    manifest.set_step(step);
-    manifest.set_cluster_id(identity.cluster.text());
-    manifest.set_job_uid(identity.job.text());
-    manifest.add_files()->set_name("a.strata");
-    const std::string in = folder.path() + "/" + CheckpointFolderName(step);
-    REQUIRE(WriteManifest(in, manifest).ok());
-    REQUIRE(WritePlainFile(in + "/a.strata", "").ok());
-  }
+  WriteCheckpoints(folder.path(), kIdentity);
   ManualTimer timer;
   SubmissionLooks looks(&timer, {});
   using testing::OneFailure;
-  for (const auto& [call, end] :
-       {std::pair(OneFailure::Call::kOpen, "/step-000000000004/MANIFEST.json"),
-        std::pair(OneFailure::Call::kLook, "/step-000000000004/a.strata")}) {
+  for (const auto& [call, end] : {std::pair(OneFailure::Call::kOpen, kNewestManifest),
+                                  std::pair(OneFailure::Call::kLook, kNewestFile)}) {
     const OneFailure files(call, end, EIO);
     const auto look = [&] {
-      return looks.LookForOwn(Request(folder.path()), identity, absl::InfiniteFuture());
+      return looks.LookForOwn(Request(folder.path()), kIdentity, absl::InfiniteFuture());
     };
     const auto failed = look();
     INFO(failed.status());
@@ -144,6 +131,26 @@ TEST_CASE("a job's own checkpoints that cannot be read once are no older ones", 
     REQUIRE(found.ok());
     CHECK(found->complete.size() == 2);
   }
+}
+
+TEST_CASE("what a job cannot go on from is not left out of a look for its own", "[submission]") {
+  TempFolder folder;
+  WriteCheckpoints(folder.path(), kIdentity);
+  ManualTimer timer;
+  SubmissionLooks looks(&timer, {});
+  const auto look = [&] {
+    return looks.LookForOwn(Request(folder.path()), kIdentity, absl::InfiniteFuture());
+  };
+  testing::PutOtherFormat(folder.path() + kNewest);
+  const absl::Status refused = look().status();
+  INFO(refused);
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK(absl::StrContains(refused.message(), kNewestManifest));
+  REQUIRE(WritePlainFile(folder.path() + kNewestManifest, "x").ok());
+  const auto found = look();
+  REQUIRE(found.ok());
+  CHECK(found->complete.size() == 1);
+  CHECK(absl::StrContains(found->damaged, kNewestManifest));
 }
 
 TEST_CASE("a name and a directory have one turn at a time; Stop ends all waits", "[submission]") {

@@ -15,7 +15,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/checksum.h"
-#include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/may_pass.h"
@@ -26,6 +25,7 @@
 #include "scheduler/state/state.pb.h"
 #include "tests/proto/runtime/files/one_failure.h"
 #include "tests/scheduler/state/saved_jobs.h"
+#include "tests/scheduler/store/written_checkpoints.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
@@ -192,23 +192,6 @@ TEST_CASE("places of a submitted job are held against each other", "[scheduler][
   CHECK(CheckPlaces(request).ok());
 }
 
-// A directory with whole checkpoints of steps 3 and 4, of one file each.
-void WriteCheckpoints(const std::string& directory, const JobIdentity& identity = {}) {
-  for (const uint64_t step : {3, 4}) {
-    const std::string folder = directory + "/" + CheckpointFolderName(step);
-    Manifest saved = SavedBy(JobOf("adagrad", "adagrad", "adam"));
-    saved.set_step(step);
-    saved.set_cluster_id(identity.cluster.text());
-    saved.set_job_uid(identity.job.text());
-    saved.add_files()->set_name("a.strata");
-    REQUIRE(WriteManifest(folder, saved).ok());
-    REQUIRE(WritePlainFile(folder + "/a.strata", "").ok());
-  }
-}
-
-constexpr JobIdentity kIdentity = {{0, 1}, {0, 2}};
-const char* const kNewestManifest = "/step-000000000004/MANIFEST.json";
-const char* const kNewestFile = "/step-000000000004/a.strata";
 using testing::OneFailure;
 
 TEST_CASE("a file that cannot be read once has a job neither go on from less nor replace it",
@@ -276,8 +259,6 @@ TEST_CASE("newer checkpoints that a resumed job cannot go on from are told, or r
     REQUIRE(found->complete.size() == 1);
     CHECK(absl::StrContains(found->damaged,
                             temp.path() + (manifest ? kNewestManifest : kNewestFile)));
-    CHECK(
-        absl::StrContains(found->damaged, "; the job goes on from " + found->complete[0].folder()));
   }
   SECTION("what is older than the newest whole one is not") {
     REQUIRE(std::filesystem::remove(temp.path() + "/step-000000000003/a.strata"));
@@ -306,26 +287,6 @@ TEST_CASE("newer checkpoints that a resumed job cannot go on from are told, or r
     CHECK_FALSE(absl::StrContains(alone.message(), "damaged"));
     CHECK_FALSE(absl::StrContains(alone.message(), "--overwrite"));
   }
-}
-
-TEST_CASE("a job's own checkpoints are all found, or it is said why not",
-          "[scheduler][submission]") {
-  const TempFolder temp;
-  WriteCheckpoints(temp.path(), kIdentity);
-  const bool manifest = GENERATE(true, false);
-  {
-    const OneFailure files(manifest ? OneFailure::Call::kOpen : OneFailure::Call::kLook,
-                           manifest ? kNewestManifest : kNewestFile, EIO);
-    const absl::Status failed = FindOwnCheckpoints(temp.path(), kIdentity).status();
-    CHECK(files.over());
-    CHECK(MayPass(failed));
-    CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->complete.size() == 2);
-  }
-  // What is damaged stays so.
-  REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
-  CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->complete.size() == 1);
-  CHECK(FindOwnCheckpoints(temp.path() + "/none", kIdentity)->complete.empty());
-  CHECK_FALSE(FindOwnCheckpoints(temp.path() + kNewestManifest, kIdentity).ok());
 }
 
 // The process's files while it lives: before the newest manifest is read a second time, another
@@ -373,25 +334,6 @@ TEST_CASE("a job goes on from the manifest that was checked, whatever comes in i
     REQUIRE(found->replaced.size() == 2);
     CHECK(found->replaced[1].meant().step() == 4);
   }
-}
-
-TEST_CASE("an adopted job's data are those of its own newest checkpoint, else of the newest there",
-          "[scheduler][submission][daily]") {
-  const TempFolder temp;
-  WriteCheckpoints(temp.path(), kIdentity);
-  for (const uint64_t step : {3, 4}) {
-    const std::string folder = temp.path() + "/" + CheckpointFolderName(step);
-    Manifest manifest = *ReadManifest(folder);
-    manifest.mutable_schema()->mutable_data()->set_first_file(static_cast<uint32_t>(step));
-    if (step == 4) manifest.set_job_uid(kIdentity.cluster.text());
-    REQUIRE(WriteManifest(folder, manifest).ok());
-  }
-  const auto own = FindOwnCheckpoints(temp.path(), kIdentity);
-  CHECK(own->complete.size() == 1);
-  CHECK(own->data.first_file() == 3);
-  const auto none = FindOwnCheckpoints(temp.path(), {{0, 1}, {0, 7}});
-  CHECK(none->complete.empty());
-  CHECK(none->data.first_file() == 4);
 }
 
 TEST_CASE("what was accepted is not asked again whether its places are its own",

@@ -179,32 +179,6 @@ TEST_CASE("a checkpoint that is away is waited for, one that lacks a file is dam
   CHECK(absl::StrContains(damaged.message(), file));
 }
 
-// As by its job, which keeps its newest alone: nobody will bring it back.
-TEST_CASE("a checkpoint that spec.model.initFrom names and that was removed ends the job",
-          "[service][cut]") {
-  TempFolder folder;
-  const std::string checkpoint = folder.path() + "/step-000000000005";
-  const std::string newer = folder.path() + "/step-000000000006";
-  JobBench bench(1);
-  JobPlan plan = MakeCheckpoint(bench, checkpoint, References(8, 1, 5)[5].Hash());
-  plan.restore.reset();
-  plan.restore_plan = AllRows(plan);
-  plan.restore_plan.mutable_checkpoint()->set_step(5);
-  std::filesystem::rename(checkpoint, newer);
-  const auto open = [&] {
-    return OpenJob(plan, folder.path() + "/server", &bench.timer_).status();
-  };
-  CHECK(absl::IsUnavailable(open()));  // `newer` is of another step: no checkpoint
-  Manifest manifest = *ReadManifest(newer);
-  manifest.set_step(6);
-  REQUIRE(WriteManifest(newer, manifest).ok());
-  const absl::Status removed = open();
-  INFO(removed);
-  CHECK(absl::IsFailedPrecondition(removed));
-  CHECK(absl::StrContains(removed.message(), "spec.model.initFrom: checkpoint " + checkpoint +
-                                                 " was removed from " + folder.path()));
-}
-
 // spec.model.initFrom: else the first windows of each task would count as done, and cuts up to the
 // other job's as taken.
 TEST_CASE("of another job's checkpoint an asynchronous job takes the rows alone",

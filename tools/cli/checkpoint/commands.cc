@@ -97,15 +97,19 @@ ExitCode RunCheckpointList(const CheckpointListOptions& options) {
   }
   absl::StatusOr<CheckpointList> list = ListCheckpoints(directory);
   if (!list.ok()) return ReportError(list.status());
-  Json json{{"complete", Json::array()}, {"damaged", Json::array()}};
+  Json json{
+      {"complete", Json::array()}, {"damaged", Json::array()}, {"otherFormat", Json::array()}};
   for (const CheckpointEntry& c : list->complete) {
     json["complete"].push_back(Json{{"step", c.step}, {"directory", c.folder}});
     if (!options.json) std::printf("%s\n", absl::StrCat("step ", c.step, "  ", c.folder).c_str());
   }
   for (const DamagedCheckpoint& c : list->damaged) {
     const std::string why(c.error.message());
-    json["damaged"].push_back(Json{{"directory", c.folder}, {"error", why}});
-    std::fprintf(stderr, "strata: %s is damaged: %s\n", c.folder.c_str(), why.c_str());
+    const bool other = absl::IsUnimplemented(c.error);
+    json[other ? "otherFormat" : "damaged"].push_back(
+        Json{{"directory", c.folder}, {"error", why}});
+    std::fprintf(stderr, "strata: %s is %s: %s\n", c.folder.c_str(),
+                 other ? "of another format" : "damaged", why.c_str());
   }
   if (options.json) PrintJson(json);
   if (list->complete.empty()) std::fprintf(stderr, "no complete checkpoint\n");

@@ -19,6 +19,10 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& directory) {
   if (!std::filesystem::exists(absl::StrCat(directory, "/", kManifestName), error)) {
     auto list = ListCheckpoints(directory);
     if (!list.ok()) return list.status();
+    if (list->complete.empty() && !list->damaged.empty() &&
+        absl::IsUnimplemented(list->damaged.back().error)) {
+      return list->damaged.back().error;  // nothing is wrong with it
+    }
     if (list->complete.empty()) {
       return absl::NotFoundError(absl::StrCat(
           "no complete checkpoint in ", directory, " (a complete one holds ", kManifestName, ")",

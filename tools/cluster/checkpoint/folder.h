@@ -17,8 +17,8 @@ struct FoundCheckpoint {
 };
 
 // `directory` itself where it holds a manifest, else the newest checkpoint in it. NOT_FOUND says
-// what was looked for; DATA_LOSS names a damaged manifest: an older checkpoint never stands in for
-// a newer one without a word.
+// what was looked for; DATA_LOSS names a damaged manifest, UNIMPLEMENTED one of another format: an
+// older checkpoint never stands in for a newer one without a word.
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& directory);
 
 // `damage` of the checkpoint `folder`, with what to use instead: the newest other checkpoint in the

@@ -75,6 +75,11 @@ absl::StatusOr<RepairReport> RepairCheckpoints(const std::string& directory, Rep
       }
       whole = summary.status();
     }
+    if (absl::IsUnimplemented(whole)) {
+      return absl::UnimplementedError(
+          absl::StrCat(whole.message(), "; nothing is wrong with it: move ", folder,
+                       " away by hand, where the newest whole one of what is older is wanted"));
+    }
     // What cannot be read now may be whole.
     if (!absl::IsDataLoss(whole)) return whole;
     report.damaged.push_back({folder, whole, ""});

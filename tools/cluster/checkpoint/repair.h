@@ -31,7 +31,8 @@ enum class RepairMode { kMoveDamaged, kOnlyLook };
 // Reads the checkpoints in `directory` to their last byte, from the newest on, until one is whole.
 // Damaged ones before it get the name `damaged-step-...` in the same folder, so that they are found
 // no more; nothing is deleted, and older ones are not looked at. Not while a job writes there.
-// NOT_FOUND: no such folder; errors of the file system with the path.
+// NOT_FOUND: no such folder; UNIMPLEMENTED: of those one has another format, and stays; errors of
+// the file system with the path.
 absl::StatusOr<RepairReport> RepairCheckpoints(const std::string& directory, RepairMode mode);
 
 }  // namespace strata

@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -130,6 +131,19 @@ TEST_CASE("a manifest's job says which default its schema leaves out", "[schema_
   for (SchemaField& f : *manifest.mutable_schema()->mutable_fields()) f.clear_default_value();
   CHECK(SavedSchema(manifest).SerializeAsString() == made.SerializeAsString());
   CHECK(CheckSaved(SavedSchema(manifest), made).message() == "");
+  // Where the manifest is gone, the job that took it.
+  const auto stored = [&](Schema kept, const std::map<std::string, std::string>& rename) {
+    return StoredSchema(kept, manifest.job().spec(), rename).SerializeAsString();
+  };
+  CHECK(stored(manifest.schema(), {}) == made.SerializeAsString());
+  Schema other = manifest.schema();
+  other.mutable_fields(1)->set_name("g");
+  CHECK(stored(other, {}) == other.SerializeAsString());
+  const std::string left = stored(other, {{"g", ""}});
+  CHECK(left == other.SerializeAsString());
+  const std::string renamed = stored(other, {{"g", "f"}});
+  if (has) other.mutable_fields(1)->set_default_value("");
+  CHECK(renamed == other.SerializeAsString());
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "proto/job/fields/sequences.h"
 #include "proto/job/fields/shared_rows.h"
+#include "proto/job/index_fingerprint.h"
 #include "proto/job/same_files.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_start.h"
 #include "proto/job/schema/schema_vocabulary.h"
-#include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/new_files.h"
 #include "scheduler/state/start.h"
@@ -23,16 +23,13 @@ namespace strata::scheduler {
 // job's own index follows from it.
 void JobMachine::FindNewFiles() {
   new_files_.reset();
-  index_fingerprint_ = IndexFingerprint(*index_);
+  index_fingerprint_ = IndexFingerprint(index_->train(), index_->eval());
   const bool adopted = state_.has_adoption();
   const TrainedData& saved = adopted ? state_.adoption().data() : spec_.resume_schema().data();
   const auto files = FindFilesToRead(saved, index_->train());
   if (!files.ok() || files->first == 0) return;
   InputIndex reads = IndexToRead(index_->train(), *files);
-  JobIndexRecord read;
-  *read.mutable_train() = reads;
-  *read.mutable_eval() = index_->eval();
-  const uint64_t fingerprint = IndexFingerprint(read);
+  const uint64_t fingerprint = IndexFingerprint(reads, index_->eval());
   if (adopted && fingerprint != state_.adoption().index_fingerprint()) return;
   new_files_ = std::move(reads);
   index_fingerprint_ = fingerprint;

@@ -190,7 +190,10 @@ JobShards JobMachine::Shards(const Membership& members) const {
   out.set_generation(state_.generation());
   out.set_map_epoch(state_.map_epoch());
   *out.mutable_spec() = spec_.spec();
-  if (index_) *out.mutable_shape() = index_->train().shape();
+  if (index_) {
+    *out.mutable_shape() = index_->train().shape();
+    *out.mutable_schema() = schema_;
+  }
   if (over()) return out;
   std::map<uint32_t, const ShardReport*> reports;
   for (size_t i = 0; i < servers_.size(); ++i) {

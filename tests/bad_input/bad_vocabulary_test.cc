@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/bad_input/user.h"
 #include "tests/tools/cluster/import/written_arrays.h"
 
@@ -91,6 +93,19 @@ TEST_CASE("a vocabulary of other lines is refused by field, file and remedy", "[
             {"field item: " + file + does_not});
   // Nothing became of the checkpoint meanwhile.
   user.Write("items.txt", kItems);
+  // Rows of a job that runs are those of the lines that it began with.
+  REQUIRE(
+      user.Strata("submit -f job.yaml --set metadata.name=live --set spec.checkpoint.directory=l "
+                  "--set spec.training.epochs=1000000")
+          .exit_code == 0);
+  const std::string live = "get-row --job live --field item --value i1";
+  const absl::Time end = absl::Now() + absl::Minutes(1);
+  while (user.Strata(live).exit_code != 0) REQUIRE(absl::Now() < end);
+  user.Write("items.txt", kTurned);
+  CheckSays(user.Strata(live), 2,
+            {file + " of field 'item' does not begin with the 5 values that the job knows"});
+  user.Write("items.txt", kItems);
+  REQUIRE(user.Strata("cancel live").exit_code == 0);
   CHECK(user.Strata(kResume).exit_code == 0);
 }
 

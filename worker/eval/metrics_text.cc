@@ -1,5 +1,6 @@
 #include "worker/eval/metrics_text.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,13 @@ std::string Quoted(const std::string& text) {
   return s.ok() ? json : "\"\"";
 }
 
+// The shortest text that is read as the same number.
+std::string ExactText(std::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return "null";
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof(text), *value).ptr);
+}
+
 }  // namespace
 
 std::string NumberText(std::optional<double> value, int digits) {
@@ -28,15 +36,15 @@ std::string NumberText(std::optional<double> value, int digits) {
 }
 
 std::string EvaluationMembers(const EvaluationResult& result) {
-  std::string text = absl::StrCat(", \"evalAuc\": ", NumberText(AucOf(result), 6),
-                                  ", \"evalLogloss\": ", NumberText(LossOf(result), 6));
+  std::string text = absl::StrCat(", \"evalAuc\": ", ExactText(AucOf(result)),
+                                  ", \"evalLogloss\": ", ExactText(LossOf(result)));
   if (result.tasks().empty()) return text;
   absl::StrAppend(&text, ", \"evalTasks\": {");
   for (const TaskResult& task : result.tasks()) {
     absl::StrAppend(&text, &task == &result.tasks(0) ? "" : ", ", Quoted(task.label()),
                     ": {\"examples\": ", task.examples());
     const auto add = [&text](const char* name, bool is, double value) {
-      if (is) absl::StrAppend(&text, ", \"", name, "\": ", NumberText(value, 6));
+      if (is) absl::StrAppend(&text, ", \"", name, "\": ", ExactText(value));
     };
     add("loss", task.has_loss(), task.loss());
     add("auc", task.has_auc(), task.auc());

@@ -10,10 +10,10 @@ namespace strata {
 // Both want the defaults of `job` resolved, and leave a job that reads the same examples; resolve
 // it once more. INVALID_ARGUMENT: the other form cannot say it; names what.
 
-// As spec.fields; the label stays where it is. Libffm: its data decide how many fields there are.
+// As spec.fields, and spec.labels for csv. Libffm: its data decide how many fields there are.
 absl::Status ToFieldsForm(JobSpec& job);
 
-// As spec.data alone, but for labels.
+// As spec.data alone, but for labels of which that cannot say all.
 absl::Status ToColumnsForm(JobSpec& job);
 
 }  // namespace strata

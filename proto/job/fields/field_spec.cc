@@ -1,9 +1,12 @@
 #include "proto/job/fields/field_spec.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "proto/job/checks/spec_checks.h"
 #include "proto/job/fields/format_fields.h"
 #include "proto/job/model/model_types.h"
@@ -143,15 +147,30 @@ absl::Status CheckTransform(const Place& p) {
   return absl::OkStatus();
 }
 
+// As lines are read (worker/data/formats/number_text.h): the whole text is a decimal number, and
+// what the transform makes of it is a float.
 absl::Status CheckDefault(const Place& p) {
   const FieldConfig& f = p.field;
   if (!f.has_default_value() || f.kind() != "numeric") return absl::OkStatus();
+  const auto bad = [&](absl::string_view what) {
+    return Bad(p.of("defaultValue"), absl::StrCat("'", f.default_value(), "' ", what, ", and ",
+                                                  p.named(), " is numeric"));
+  };
+  absl::string_view text = f.default_value();
+  if (absl::ConsumePrefix(&text, "+") && absl::StartsWith(text, "-")) return bad("is not a number");
   double value = 0;
-  if (absl::SimpleAtod(f.default_value(), &value) && std::isfinite(value)) {
-    return absl::OkStatus();
-  }
-  return Bad(p.of("defaultValue"), absl::StrCat("'", f.default_value(), "' is not a number, and ",
-                                                p.named(), " is numeric"));
+  const char* end = text.data() + text.size();
+  const std::from_chars_result read = std::from_chars(text.data(), end, value);
+  if (read.ec == std::errc::invalid_argument || read.ptr != end) return bad("is not a number");
+  if (read.ec == std::errc::result_out_of_range) return bad("is out of a number's range");
+  const TransformConfig& t = f.transform();
+  if (t.type() == "bucketise" && std::isfinite(value)) return absl::OkStatus();
+  if (t.type() == "standardise") value = (value - t.mean()) / t.deviation();
+  if (t.type() == "clip" && t.has_min()) value = std::max(value, t.min());
+  if (t.type() == "clip" && t.has_max()) value = std::min(value, t.max());
+  if (std::isfinite(static_cast<float>(value))) return absl::OkStatus();
+  return bad(f.has_transform() ? "is no finite float behind the transform"
+                               : "is out of float32's range, or not finite");
 }
 
 // Of a line's text separators make several values, or a weight.

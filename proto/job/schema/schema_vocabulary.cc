@@ -70,10 +70,11 @@ VocabularyContents KnownVocabularies(const JobSpec& spec, const Schema& saved) {
   return out;
 }
 
-std::string VocabularyProblem(const VocabularyContent& saved, const VocabularyContent& now) {
+std::string VocabularyProblem(const VocabularyContent& saved, const VocabularyContent& now,
+                              absl::string_view who) {
   if (saved.fingerprint == now.fingerprint) return "";
   if (now.values < saved.values) {
-    return absl::StrCat("has ", Values(now.values), ", and the checkpoint knows ", saved.values,
+    return absl::StrCat("has ", Values(now.values), ", and ", who, " knows ", saved.values,
                         ": line ", now.values + 1, " is missing");
   }
   const auto beginning = now.beginnings.find(saved.values);
@@ -82,8 +83,8 @@ std::string VocabularyProblem(const VocabularyContent& saved, const VocabularyCo
     return absl::StrCat("has ", Values(now.values), ", and was not compared with the ",
                         saved.values, " of a checkpoint that came since");
   }
-  return absl::StrCat("does not begin with the ", Values(saved.values),
-                      " that the checkpoint knows, each in its line");
+  return absl::StrCat("does not begin with the ", Values(saved.values), " that ", who,
+                      " knows, each in its line");
 }
 
 std::string VocabularyChange(const SchemaField& saved, const SchemaField& now,

@@ -45,8 +45,9 @@ std::string VocabularyChange(const SchemaField& saved, const SchemaField& now,
 // " (a vocabulary of 5 values, 7 now)" where VocabularyChange is "" and there are more than before.
 std::string MoreValues(const SchemaField& saved, const SchemaField& now);
 
-// What is wrong with a file that has `now` where `saved` is known; "": it begins with that.
-std::string VocabularyProblem(const VocabularyContent& saved, const VocabularyContent& now);
+// What is wrong with a file that has `now` where `who` knows `saved`; "": it begins with that.
+std::string VocabularyProblem(const VocabularyContent& saved, const VocabularyContent& now,
+                              absl::string_view who = "the checkpoint");
 
 }  // namespace strata
 

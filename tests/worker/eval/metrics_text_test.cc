@@ -43,11 +43,11 @@ TEST_CASE("an evaluation's members are JSON, whatever the model predicts", "[met
   stars.set_examples(10);
   stars.set_loss(result.logloss());
   stars.set_mse(std::numeric_limits<double>::infinity());
-  stars.set_mae(0.5);
+  stars.set_mae(1.0 / 3 * 1e-9);  // to the bit
   const Json json = Members(result);
   CHECK(json["evalLogloss"].is_null());
   CHECK(json["evalTasks"]["stars"] ==
-        Json{{"examples", 10}, {"loss", nullptr}, {"mse", nullptr}, {"mae", 0.5}});
+        Json{{"examples", 10}, {"loss", nullptr}, {"mse", nullptr}, {"mae", 1.0 / 3 * 1e-9}});
 }
 
 // A label without a name of its own is called as its column, which may be called anything.

@@ -52,10 +52,10 @@ absl::Status CheckOptions(const GetRowOptions& o) {
 }
 
 // Which row is meant: everything of the report that does not need the row. `saved`: of the
-// checkpoint that has it.
+// checkpoint or job that has it, which messages call `who`.
 absl::StatusOr<RowReport> Identify(const GetRowOptions& o, const JobSpec& spec,
                                    const ModelTables& tables, uint32_t number_of_table,
-                                   const Schema* saved) {
+                                   const Schema& saved, absl::string_view who) {
   const TableSpec& table = tables.tables[number_of_table];
   RowReport row;
   row.table = table.name;
@@ -64,7 +64,7 @@ absl::StatusOr<RowReport> Identify(const GetRowOptions& o, const JobSpec& spec,
       return absl::InvalidArgumentError(
           absl::StrCat("table ", table.name, " has no features; name a row by --position"));
     }
-    auto category = KeyOfCategory(spec, o.field, o.value.front(), tables.fields, saved);
+    auto category = KeyOfCategory(spec, o.field, o.value.front(), tables.fields, &saved, who);
     if (!category.ok()) return category.status();
     row.key = category->key;
     row.category = *std::move(category);
@@ -120,7 +120,7 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
   if (!table.ok()) return table.status();
   const TableSpec& spec = rows->tables().tables[*table];
   auto row = Identify(o, rows->manifest().job().spec(), rows->tables(), *table,
-                      &rows->manifest().schema());
+                      rows->manifest().schema(), "the checkpoint");
   if (!row.ok()) return row.status();
   std::vector<uint8_t> bytes = rows->InitialRow(*table, row->key);
   absl::Status read =
@@ -156,7 +156,7 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   auto index = FindRowTable(*tables, spec, o.table, o.field);
   if (!index.ok()) return index.status();
   const TableSpec& table = tables->tables[*index];
-  auto row = Identify(o, spec, *tables, *index, nullptr);
+  auto row = Identify(o, spec, *tables, *index, shards.schema(), "the job");
   if (!row.ok()) return row.status();
   auto transport = MakeGrpcTransport({.lease = &lease});
   auto live = ReadLiveRow(shards, table, row->key, *transport, kCallTimeout);

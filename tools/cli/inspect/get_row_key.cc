@@ -87,6 +87,7 @@ absl::StatusOr<CategoryKey> FindField(const JobSpec& spec, absl::string_view fie
 // The reader of a field of csv; `contents`: what its vocabulary has.
 absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec, uint32_t field,
                                                             const Schema* saved,
+                                                            absl::string_view who,
                                                             VocabularyContents* contents) {
   const FieldsPlan fields = PlanFields(spec);
   const FieldPlan& plan = *fields.ByNumber()[field];
@@ -97,6 +98,7 @@ absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec,
   TextFiles files;
   VocabularyOptions options;
   if (saved != nullptr) options.known = KnownVocabularies(own, *saved);
+  options.known_by = std::string(who);
   InputIndex read;
   const auto vocabularies = LoadVocabularies(own, &files, &read, options);
   if (!vocabularies.ok()) return vocabularies.status();
@@ -143,7 +145,8 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
 }
 
 absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view field,
-                                          uint32_t libffm_fields, const Schema* saved) {
+                                          uint32_t libffm_fields, const Schema* saved,
+                                          absl::string_view who) {
   const std::string& format = spec.data().format();
   auto found = FindField(spec, field, libffm_fields);
   if (!found.ok()) return found.status();
@@ -153,7 +156,7 @@ absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view
   out.is_hashed_ = format != "libffm";
   if (!out.is_hashed_) return out;
   if (format == "csv") {
-    auto reader = ReaderOf(spec, out.field_, saved, &out.vocabularies_);
+    auto reader = ReaderOf(spec, out.field_, saved, who, &out.vocabularies_);
     if (!reader.ok()) return reader.status();
     out.reader_ = *std::move(reader);
     return out;
@@ -199,8 +202,8 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
 
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
                                           const std::string& value, uint32_t libffm_fields,
-                                          const Schema* saved) {
-  const auto keys = FieldKeys::Make(spec, field, libffm_fields, saved);
+                                          const Schema* saved, absl::string_view who) {
+  const auto keys = FieldKeys::Make(spec, field, libffm_fields, saved, who);
   if (!keys.ok()) return keys.status();
   return keys->Of(value);
 }

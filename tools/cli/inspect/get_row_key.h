@@ -39,10 +39,12 @@ struct CategoryKey {
 // The same of many values of one field. Const calls from any thread.
 class FieldKeys {
  public:
-  // Reads the field's vocabulary, if it has one. `saved`: of the checkpoint whose rows are meant;
-  // values behind those that it knows are out of the vocabulary. Errors: as KeyOfCategory.
+  // Reads the field's vocabulary, if it has one. `saved`: of the checkpoint or job (`who`, for
+  // messages) whose rows are meant; values behind those that it knows are out of the vocabulary.
+  // Errors: as KeyOfCategory.
   static absl::StatusOr<FieldKeys> Make(const JobSpec& spec, absl::string_view field,
-                                        uint32_t libffm_fields = 0, const Schema* saved = nullptr);
+                                        uint32_t libffm_fields = 0, const Schema* saved = nullptr,
+                                        absl::string_view who = "the checkpoint");
   absl::StatusOr<CategoryKey> Of(const std::string& value) const;
   // What the vocabulary had.
   const VocabularyContents& vocabularies() const { return vocabularies_; }
@@ -67,7 +69,8 @@ class FieldKeys {
 // FAILED_PRECONDITION: a vocabulary has other values than `saved` knows.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
                                           const std::string& value, uint32_t libffm_fields = 0,
-                                          const Schema* saved = nullptr);
+                                          const Schema* saved = nullptr,
+                                          absl::string_view who = "the checkpoint");
 
 // The number of the table called `name`. Without a name: the one of `field`, if that is given, or
 // the only hashed one. INVALID_ARGUMENT: there is no such table, or several; or the field is of

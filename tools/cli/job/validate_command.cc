@@ -17,6 +17,7 @@
 #include "proto/job/fields/field_form.h"
 #include "proto/job/fields/sequences.h"
 #include "proto/job/fields/shared_rows.h"
+#include "proto/job/index_fingerprint.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/same_files.h"
 #include "proto/job/schema/schema.h"
@@ -106,6 +107,16 @@ absl::Status ReadVocabularies(const JobSpec& spec, Schema* schema) {
   return vocabularies.status();
 }
 
+// Of the files to train on, as a checkpoint will name them; empty where one cannot be read now.
+std::string FingerprintOfData(const JobSpec& spec) {
+  const auto& paths = spec.data().train();
+  const auto files = ListFiles("spec.data.train", {paths.begin(), paths.end()});
+  if (!files.ok()) return "";
+  InputIndex index;
+  for (const std::string& file : *files) AddFile(file, &index);
+  return index.files_size() == static_cast<int>(files->size()) ? DataFingerprint(index) : "";
+}
+
 // The job in the form that was asked for.
 absl::Status ChangeForm(const std::string& form, TrainingJob& job) {
   if (form.empty()) return absl::OkStatus();
@@ -147,6 +158,7 @@ ExitCode RunValidate(const ValidateOptions& options) {
   Warn(KeysByPosition(job->spec()));
   Warn(NothingToAttend(job->spec()));
   Warn(NoSharedRows(job->spec()));
+  schema->set_data_fingerprint(FingerprintOfData(job->spec()));
   if (options.schema) {
     // Without what a file would say that is not there yet.
     ReadVocabularies(job->spec(), &*schema).IgnoreError();

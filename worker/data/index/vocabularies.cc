@@ -85,7 +85,8 @@ absl::StatusOr<Loaded> Load(const FieldConfig& field, TextFiles* files,
   if (known != options.known.end()) {
     InputIndex seen;
     *seen.add_vocabularies() = entry;
-    const std::string problem = VocabularyProblem(known->second, VocabulariesOf(seen).at(path));
+    const std::string problem =
+        VocabularyProblem(known->second, VocabulariesOf(seen).at(path), options.known_by);
     if (!problem.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("vocabulary file ", path, " of field '", field.name(), "' ", problem,

@@ -24,6 +24,7 @@ struct VocabularyOptions {
   // Of a checkpoint whose rows the keys are to name: a file must begin with what the checkpoint
   // knows, and what comes behind is out of the vocabulary, as it was when the model was trained.
   VocabularyContents known = {};
+  std::string known_by = "the checkpoint";  // what knows them, for messages
   // The option by which a user names another file of a field, as FIELD=FILE; empty: the job file
   // does.
   std::string option = "";

@@ -1,4 +1,4 @@
-#include "scheduler/job/index_fingerprint.h"
+#include "proto/job/index_fingerprint.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/core/position.h"
 
-namespace strata::scheduler {
+namespace strata {
 namespace {
 
 class Hash {
@@ -56,10 +56,10 @@ void AddIndex(const InputIndex& index, Hash& hash) {
 
 }  // namespace
 
-uint64_t IndexFingerprint(const JobIndexRecord& index) {
+uint64_t IndexFingerprint(const InputIndex& train, const InputIndex& eval) {
   Hash hash;
-  AddIndex(index.train(), hash);
-  AddIndex(index.eval(), hash);
+  AddIndex(train, hash);
+  AddIndex(eval, hash);
   return std::max<uint64_t>(hash.value(), 1);
 }
 
@@ -75,4 +75,4 @@ std::string DataFingerprint(const InputIndex& index) {
   return absl::StrFormat("%016x%016x", high.value(), low.value());
 }
 
-}  // namespace strata::scheduler
+}  // namespace strata

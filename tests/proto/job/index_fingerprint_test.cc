@@ -1,4 +1,4 @@
-#include "scheduler/job/index_fingerprint.h"
+#include "proto/job/index_fingerprint.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -6,14 +6,19 @@
 #include <string>
 
 #include "proto/strata/control.pb.h"
-#include "scheduler/state/state.pb.h"
 
-namespace strata::scheduler {
+namespace strata {
 namespace {
 
-JobIndexRecord Index() {
-  JobIndexRecord index;
-  for (InputIndex* const part : {index.mutable_train(), index.mutable_eval()}) {
+struct Indexes {
+  InputIndex train, eval;
+};
+
+uint64_t Fingerprint(const Indexes& of) { return IndexFingerprint(of.train, of.eval); }
+
+Indexes Index() {
+  Indexes index;
+  for (InputIndex* const part : {&index.train, &index.eval}) {
     for (const char* path : {"/a", "/b"}) {
       InputFile& file = *part->add_files();
       file.set_path(path);
@@ -29,70 +34,69 @@ JobIndexRecord Index() {
   return index;
 }
 
-TEST_CASE("indexes have one fingerprint when they are the same alone", "[scheduler]") {
+TEST_CASE("indexes have one fingerprint when they are the same alone", "[job]") {
   // Servers keep it on disk: it is for good.
-  CHECK(IndexFingerprint(Index()) == 0xe79dd7dc83028156);
-  std::set<uint64_t> seen = {IndexFingerprint(Index())};
-  const auto other = [&seen](const JobIndexRecord& index) {
-    return seen.insert(IndexFingerprint(index)).second;
+  CHECK(Fingerprint(Index()) == 0xe79dd7dc83028156);
+  std::set<uint64_t> seen = {Fingerprint(Index())};
+  const auto other = [&seen](const Indexes& index) {
+    return seen.insert(Fingerprint(index)).second;
   };
-  JobIndexRecord index = Index();
-  index.mutable_train()->mutable_files(1)->set_path("/c");
+  Indexes index = Index();
+  index.train.mutable_files(1)->set_path("/c");
   CHECK(other(index));
   index = Index();
-  index.mutable_train()->mutable_files(0)->set_path("/a/b");
-  index.mutable_train()->mutable_files(1)->set_path("");
+  index.train.mutable_files(0)->set_path("/a/b");
+  index.train.mutable_files(1)->set_path("");
   CHECK(other(index));
   index = Index();
-  index.mutable_train()->mutable_files(0)->set_bytes(101);
+  index.train.mutable_files(0)->set_bytes(101);
   CHECK(other(index));
   index = Index();
-  index.mutable_train()->mutable_files(0)->set_fingerprint(8);
+  index.train.mutable_files(0)->set_fingerprint(8);
   CHECK(other(index));
   index = Index();
-  index.mutable_train()->mutable_tasks(1)->set_offset(1);
+  index.train.mutable_tasks(1)->set_offset(1);
   CHECK(other(index));
   index = Index();
-  index.mutable_train()->mutable_tasks(1)->set_first_line(1);
+  index.train.mutable_tasks(1)->set_first_line(1);
   CHECK(other(index));
   index = Index();
-  index.mutable_train()->mutable_tasks()->SwapElements(0, 1);
+  index.train.mutable_tasks()->SwapElements(0, 1);
   CHECK_FALSE(other(index));  // equal ones
-  index.mutable_train()->mutable_shape()->set_numeric(1);
+  index.train.mutable_shape()->set_numeric(1);
   CHECK(other(index));
   index = Index();
-  index.mutable_eval()->set_lines(11);
+  index.eval.set_lines(11);
   CHECK(other(index));
   index = Index();
-  index.mutable_eval()->Swap(index.mutable_train());
-  index.mutable_eval()->clear_tasks();
+  index.eval.Swap(&index.train);
+  index.eval.clear_tasks();
   CHECK(other(index));
 }
 
-TEST_CASE("an index is of its vocabularies' values, which earlier versions did not tell",
-          "[scheduler]") {
-  JobIndexRecord index = Index();
-  InputFile& file = *index.mutable_train()->add_vocabularies();
+TEST_CASE("an index is of its vocabularies' values, which earlier versions did not tell", "[job]") {
+  Indexes index = Index();
+  InputFile& file = *index.train.add_vocabularies();
   file.set_path("/v");
   file.set_bytes(9);
   file.set_fingerprint(7);
-  const uint64_t before = IndexFingerprint(index);
+  const uint64_t before = Fingerprint(index);
   CHECK(before == 0x3c3c300d343081c1);  // by storage/FORMAT.md, in Python
   const auto with = [&](const char* fingerprint) {
     file.clear_values();
     file.add_values()->set_fingerprint(fingerprint);
-    return IndexFingerprint(index);
+    return Fingerprint(index);
   };
   CHECK(with("ab") != before);
   CHECK(with("ab") != with("ba"));
   // What the job asked for beside says nothing of the data.
   const uint64_t all = with("ab");
   file.add_values()->set_fingerprint("a");
-  CHECK(IndexFingerprint(index) == all);
+  CHECK(Fingerprint(index) == all);
 }
 
-TEST_CASE("data are known by sizes and fingerprints of their files, in order", "[scheduler]") {
-  InputIndex index = Index().train();
+TEST_CASE("data are known by sizes and fingerprints of their files, in order", "[job]") {
+  InputIndex index = Index().train;
   const std::string data = DataFingerprint(index);
   CHECK(data.size() == 32);
   index.mutable_files(0)->set_path("/moved");
@@ -107,4 +111,4 @@ TEST_CASE("data are known by sizes and fingerprints of their files, in order", "
 }
 
 }  // namespace
-}  // namespace strata::scheduler
+}  // namespace strata

@@ -17,15 +17,18 @@ using FirstPaths = std::map<Content, const std::string*>;
 
 Content ContentOf(const InputFile& file) { return {file.bytes(), file.fingerprint()}; }
 
-// The first path of each content; other paths of one to `found`.
+// The first path of each content; paths of one that come behind it to `found`.
 FirstPaths PathsOf(const char* field, const InputIndex& index, std::vector<std::string>* found) {
   FirstPaths first;
   for (const InputFile& file : index.files()) {
     if (file.bytes() == 0) continue;
     const auto [before, is_new] = first.try_emplace(ContentOf(file), &file.path());
-    if (is_new || *before->second == file.path()) continue;
-    found->push_back(absl::StrCat(field, ": ", file.path(), " and ", *before->second,
-                                  " seem to have the same content, which is read twice"));
+    if (is_new) continue;
+    found->push_back(
+        *before->second == file.path()
+            ? absl::StrCat(field, ": ", file.path(), " is in the list twice, and read twice")
+            : absl::StrCat(field, ": ", file.path(), " and ", *before->second,
+                           " seem to have the same content, which is read twice"));
   }
   return first;
 }

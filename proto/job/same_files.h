@@ -8,9 +8,9 @@
 
 namespace strata {
 
-// Whether a file to evaluate on is trained on as well, or two names of a list are one file: a
-// warning in one line, or "". By size and fingerprint (InputFile), so links and copies are seen. A
-// path that a list names twice is meant so.
+// Whether a file to evaluate on is trained on as well, or a list has a file twice, by one name or
+// by two: a warning in one line, or "". By size and fingerprint (InputFile), so links and copies
+// are seen.
 std::string SameFiles(const InputIndex& train, const InputIndex& eval);
 
 }  // namespace strata

@@ -35,8 +35,12 @@ std::optional<PartitionId> Removal::NextDue(PartitionRange range, PartitionId fr
 }
 
 uint64_t Removal::Idle(uint32_t last_step, uint64_t step) {
-  const uint32_t idle = static_cast<uint32_t>(step) - last_step;
-  return idle < (1u << 31) ? idle : 0;
+  // Rows keep the lower half of a step. Below 2^31 that is the whole one, or a step before the job.
+  if (step < uint64_t{1} << 31) {
+    return static_cast<uint64_t>(
+        std::max<int64_t>(0, static_cast<int64_t>(step) - storage::StepOf(last_step)));
+  }
+  return static_cast<uint32_t>(step) - last_step;
 }
 
 storage::RowMeta Removal::Meta(const uint8_t* row) const {

@@ -31,7 +31,9 @@ class Removal {
   // same remainder by every_steps.
   std::optional<PartitionId> NextDue(PartitionRange range, PartitionId from, uint64_t step) const;
 
-  // Steps since the row's last update; 0 for a row from a later step than this.
+  // Steps since the row's last update, which may be one before the job (storage::StepOf). 0 for a
+  // row from a later step than this, where steps are below 2^31; beyond there is none. REQUIRES:
+  // they are fewer than 2^32.
   static uint64_t Idle(uint32_t last_step, uint64_t step);
 
   // REQUIRES: rules().scored. The row's score, decayed to `step`.

@@ -113,7 +113,8 @@ void RowConversion::Copy(uint64_t seed, Key key, const uint8_t* row, uint8_t* ou
 }
 
 uint32_t RowConversion::LastStepHere(uint32_t last_step, uint64_t row_clock) {
-  return 0u - static_cast<uint32_t>(Removal::Idle(last_step, row_clock));
+  constexpr uint64_t kMost = (uint64_t{1} << 31) - 1;  // a number by StepOf
+  return 0u - static_cast<uint32_t>(std::min(kMost, Removal::Idle(last_step, row_clock)));
 }
 
 void RowConversion::CountFromHere(uint64_t row_clock, uint8_t* row) const {

@@ -47,7 +47,8 @@ class RowConversion {
   // Fills `out`, of the table's row_bytes. What is not taken is as in a new row of `seed`. Step
   // `row_clock` of the file is step 0 here.
   void Convert(uint64_t seed, uint64_t row_clock, Key key, const uint8_t* row, uint8_t* out) const;
-  // A row's last step as it is counted here; the file's steps would be steps to come.
+  // A row's last step as it is counted here; the file's steps would be steps to come. One that was
+  // idle for longer than 2^31 - 1 steps is as old as that.
   static uint32_t LastStepHere(uint32_t last_step, uint64_t row_clock);
 
  private:

@@ -81,6 +81,33 @@ TEST_CASE("imported rows are shown, checked and started from", "[bad_input][impo
             {"pretrained has something in it; name an empty or new folder"});
 }
 
+TEST_CASE("keys of a field of several values are one value each", "[bad_input][import]") {
+  User user;
+  user.Write("job.yaml",
+             "apiVersion: strata/v1\n"
+             "kind: TrainingJob\n"
+             "metadata: {name: tags}\n"
+             "spec:\n"
+             "  data: {format: csv, train: [train.csv], columns: {label: clicked}}\n"
+             "  model: {type: fm, embeddingDim: 2}\n"
+             "  fields: [{name: tags, kind: multiValued, weightSeparator: ':'}]\n");
+  user.Write("rows.npy", Npy("<f4", "(2, 2)", BytesOf<float>({1, 2, 3, 4})));
+  const std::string import = kImport + std::string("--field tags --keys keys --rows rows.npy");
+  for (const char* bad : {"red|", "|red", "red|blue"}) {
+    user.Write("keys", absl::StrCat("green\n", bad, "\n"));
+    CheckOneLine(user.Strata(import), 2,
+                 {absl::StrCat("keys:2: value '", bad, "' of tags has the field's separator '|'"),
+                  "give one value"});
+    CHECK_FALSE(std::filesystem::exists(user.Path("pretrained")));
+  }
+  user.Write("keys", "green\nred:0.5\n");
+  CheckOneLine(user.Strata(import), 2, {"keys:2: value 'red:0.5' of tags has a weight behind ':'"});
+  user.Write("keys", "green\nred\n");
+  CheckSays(user.Strata(import), 0, {"table features: 2 rows"});
+  CheckSays(user.Strata("get-row --checkpoint pretrained --field tags --value 'red|'"), 0,
+            {"\"red\" is hashed", "embedding: 3 4"});
+}
+
 TEST_CASE("what does not go together in an import is told", "[bad_input][import]") {
   User user;
   WriteJobOfItems(user);

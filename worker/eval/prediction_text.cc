@@ -9,6 +9,10 @@ namespace strata {
 namespace {
 
 void AppendNumber(float number, std::string* text) {
+  if (std::isnan(number)) {  // the sign of one differs between processors
+    text->append("nan");
+    return;
+  }
   char digits[32];
   const int n = std::snprintf(digits, sizeof(digits), "%.9g", static_cast<double>(number));
   text->append(digits, static_cast<size_t>(n));

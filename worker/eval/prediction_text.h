@@ -1,6 +1,4 @@
 // What predictions read like: a line of each example.
-// Tested by tests/worker/eval/evaluator_test.cc
-// Tested by tests/e2e/predict_test.cc
 #ifndef STRATA_WORKER_EVAL_PREDICTION_TEXT_H_
 #define STRATA_WORKER_EVAL_PREDICTION_TEXT_H_
 
@@ -18,7 +16,7 @@ enum class PredictionColumns : uint8_t {
 };
 
 // Appends a line of each example, its columns parted by commas; tasks stand in the order of
-// spec.labels. `labels` and `scores` are (examples, tasks).
+// spec.labels. A score that is no number is "nan". `labels` and `scores` are (examples, tasks).
 void AppendPredictions(const std::vector<TaskSpec>& tasks, PredictionColumns columns,
                        const std::vector<float>& labels, const std::vector<float>& scores,
                        std::string* text);

@@ -42,6 +42,19 @@ double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
   return sum / sums.weight;
 }
 
+// A model that has diverged predicts what is no number, or no finite one: what that makes of a
+// metric is not defined.
+void ClearNotFinite(TaskResult* r) {
+  if (!std::isfinite(r->loss())) r->clear_loss();
+  if (!std::isfinite(r->auc())) r->clear_auc();
+  if (!std::isfinite(r->logloss())) r->clear_logloss();
+  if (!std::isfinite(r->normalised_entropy())) r->clear_normalised_entropy();
+  if (!std::isfinite(r->calibration())) r->clear_calibration();
+  if (!std::isfinite(r->gauc())) r->clear_gauc();
+  if (!std::isfinite(r->mse())) r->clear_mse();
+  if (!std::isfinite(r->mae())) r->clear_mae();
+}
+
 // Of 0 and 1 with this share of ones.
 double EntropyOf(double ones) { return -ones * std::log(ones) - (1 - ones) * std::log1p(-ones); }
 
@@ -116,6 +129,7 @@ TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
   }
   if (wanted(plan_.mse, !binary)) result.set_mse(sums.squared / sums.weight);
   if (wanted(plan_.mae, !binary)) result.set_mae(sums.absolute / sums.weight);
+  ClearNotFinite(&result);
   return result;
 }
 

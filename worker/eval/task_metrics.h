@@ -23,7 +23,9 @@ class TaskMetrics {
   // predictions: (batch size, tasks).
   void Add(const Batch& batch, const std::vector<float>& predictions);
   // Fills the tasks, and what the result says of the first: AUC (no number where one of two classes
-  // weighs nothing), logloss (another kind: the mean loss), calibration, examples, positives.
+  // weighs nothing), logloss (another kind: the mean loss), calibration, examples, positives. A
+  // task has no metric of predictions that are no finite numbers; of the first AUC, logloss and
+  // calibration are none either.
   void Fill(EvaluationResult* result) const;
 
  private:

@@ -23,12 +23,17 @@ void TrainingStats::OnBatch(const Batch& batch) {
   for (size_t i = 0; i < batch.labels.size(); ++i) {
     const float label = batch.labels[i], prediction = batch.predictions[i];
     if (std::isnan(label)) continue;
-    const float p = prediction > 0 ? std::min(prediction, 1.0f) : 0.0f;  // no number: 0
-    const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
-    (label > 0.5f ? half.positive : half.negative)[bin] +=
+    const uint64_t units =
         batch.weights.empty()
             ? 1
             : static_cast<uint64_t>(double{batch.weights[i]} / double{kWeightUnit});
+    if (std::isnan(prediction)) {
+      half.numbers &= units == 0;
+      continue;
+    }
+    const float p = prediction > 0 ? std::min(prediction, 1.0f) : 0.0f;
+    const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
+    (label > 0.5f ? half.positive : half.negative)[bin] += units;
   }
 }
 
@@ -228,6 +233,7 @@ std::optional<TrainingStats::Quality> TrainingStats::RecentQualityLocked() const
 }
 
 std::optional<double> TrainingStats::RecentAuc() const {
+  if (!half_[0].numbers || !half_[1].numbers) return std::nullopt;
   double positives = 0, negatives = 0, pairs = 0;
   for (size_t b = 0; b < kBins; ++b) {
     const double p = static_cast<double>(half_[0].positive[b] + half_[1].positive[b]);

@@ -106,7 +106,8 @@ class TrainingStats {
 
   struct Quality {
     double loss = 0;
-    std::optional<double> auc;  // none where one class is missing
+    // None where one class is missing, or a prediction is no number.
+    std::optional<double> auc;
   };
   // Of this worker's lanes over the recent steps; none where nothing was computed.
   std::optional<Quality> RecentQuality() const;
@@ -124,6 +125,7 @@ class TrainingStats {
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
     double weight = 0;
     double loss = 0;
+    bool numbers = true;  // all predictions are
     // In units of kWeightUnit where examples have weights.
     std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
     std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);

@@ -13,15 +13,19 @@ struct Scored {
   bool positive;
 };
 
+constexpr double kNotDefined = std::numeric_limits<double>::quiet_NaN();
+
+bool AllNumbers(std::span<const float> values) {
+  return std::none_of(values.begin(), values.end(), [](float x) { return std::isnan(x); });
+}
+
 }  // namespace
 
 double Auc(std::span<const float> scores, std::span<const float> labels) {
-  std::vector<Scored> all(scores.size());
   // Neither the sort nor the search for ties would end well with numbers that equal nothing.
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < all.size(); ++i) {
-    all[i] = {std::isnan(scores[i]) ? kLowest : scores[i], labels[i] > 0.5f};
-  }
+  if (!AllNumbers(scores)) return kNotDefined;
+  std::vector<Scored> all(scores.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = {scores[i], labels[i] > 0.5f};
   std::sort(all.begin(), all.end(),
             [](const Scored& a, const Scored& b) { return a.score < b.score; });
   // Twice the number of ordered pairs: an integer, so that nothing is rounded before the end.
@@ -43,18 +47,20 @@ double Auc(std::span<const float> scores, std::span<const float> labels) {
 
 double MeanLogloss(std::span<const float> probabilities, std::span<const float> labels) {
   if (probabilities.empty()) return 0;
+  if (!AllNumbers(probabilities)) return kNotDefined;
   double sum = 0;
   for (size_t i = 0; i < probabilities.size(); ++i) {
     const double p = std::clamp(static_cast<double>(probabilities[i]), 0x1p-24, 1 - 0x1p-24);
-    sum -= std::log(std::isnan(p) ? 0x1p-24 : labels[i] > 0.5f ? p : 1 - p);
+    sum -= std::log(labels[i] > 0.5f ? p : 1 - p);
   }
   return sum / static_cast<double>(probabilities.size());
 }
 
 double Calibration(std::span<const float> probabilities, std::span<const float> labels) {
+  if (!AllNumbers(probabilities)) return kNotDefined;
   double predicted = 0, actual = 0;
   for (size_t i = 0; i < probabilities.size(); ++i) {
-    predicted += std::isnan(probabilities[i]) ? 0 : probabilities[i];
+    predicted += probabilities[i];
     actual += labels[i] > 0.5f ? 1 : 0;
   }
   return actual == 0 ? 0 : predicted / actual;

@@ -1,5 +1,5 @@
-// Quality of binary predictions. A model that has diverged may predict what is no number: that is
-// the lowest of scores, wrong with certainty, and 0 in a mean of predictions.
+// Quality of binary predictions. A model that has diverged may predict what is no number: then
+// nothing is defined, and all of these are NaN.
 #ifndef STRATA_OPS_NN_LOSS_AUC_H_
 #define STRATA_OPS_NN_LOSS_AUC_H_
 

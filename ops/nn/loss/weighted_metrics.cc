@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -44,20 +43,30 @@ std::optional<double> AucOf(std::vector<Scored>& all) {
          (static_cast<double>(positives) * static_cast<double>(negatives));
 }
 
+// What weighs nothing may have any score: neither the sort nor the search for ties would end well
+// with numbers that equal nothing.
 Scored ScoredOf(const WeightedExamples& x, size_t i) {
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  return {std::isnan(x.scores[i]) ? kLowest : x.scores[i], x.labels[i] > 0.5f, x.unit(i)};
+  return {x.unit(i) == 0 ? 0.0f : x.scores[i], x.labels[i] > 0.5f, x.unit(i)};
+}
+
+bool AllNumbers(const WeightedExamples& x) {
+  for (size_t i = 0; i < x.scores.size(); ++i) {
+    if (x.unit(i) > 0 && std::isnan(x.scores[i])) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 std::optional<double> WeightedAuc(const WeightedExamples& x) {
+  if (!AllNumbers(x)) return std::nullopt;
   std::vector<Scored> all(x.scores.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = ScoredOf(x, i);
   return AucOf(all);
 }
 
 std::optional<double> GroupedAuc(const WeightedExamples& x, std::span<const uint64_t> groups) {
+  if (!AllNumbers(x)) return std::nullopt;
   std::vector<size_t> order(groups.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -87,12 +96,11 @@ WeightedSums SumExamples(const WeightedExamples& x) {
   for (size_t i = 0; i < x.scores.size(); ++i) {
     const double w = static_cast<double>(x.unit(i)), y = x.labels[i], score = x.scores[i];
     if (w == 0) continue;
-    const bool number = !std::isnan(score);
-    const double p = std::clamp(number ? score : 0.0, 0x1p-24, 1 - 0x1p-24);
+    const double p = std::clamp(score, 0x1p-24, 1 - 0x1p-24);  // NaN stays NaN
     sums.weight += w;
     sums.label += w * y;
-    sums.prediction += number ? w * score : 0;
-    sums.logloss -= w * std::log(!number ? 0x1p-24 : y > 0.5 ? p : 1 - p);
+    sums.prediction += w * score;
+    sums.logloss -= w * std::log(y > 0.5 ? p : 1 - p);
     sums.squared += w * (score - y) * (score - y);
     sums.absolute += w * std::fabs(score - y);
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -370,6 +372,26 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
   return schema;
 }
 
+namespace {
+
+// Those that the job names, by number: the data may have others.
+std::vector<SchemaField> NamedLibffmFields(const JobSpec& spec) {
+  std::map<uint32_t, SchemaField> fields;
+  for (const FieldConfig& config : spec.fields()) {
+    uint32_t number = 0;
+    if (!absl::SimpleAtoi(config.column(), &number)) continue;
+    FieldConfig field = spec::LibffmField(number);
+    field.set_name(config.name());
+    field.set_table(config.table());
+    AsFormatSays(spec, fields[number] = FieldOf(field, spec));
+  }
+  std::vector<SchemaField> out;
+  for (auto& [number, field] : fields) out.push_back(std::move(field));
+  return out;
+}
+
+}  // namespace
+
 absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec) {
   const std::optional<FieldCounts> counts = CountFields(spec);
   // Two fields have a model of any type; of libffm each has a table, where there are any.
@@ -380,7 +402,9 @@ absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec) {
   Schema schema = MakeSchema(spec, *model);
   if (counts) return schema;
   schema.clear_tensors();
-  if (spec.data().format() == "libffm") schema.clear_fields();
+  if (spec.data().format() != "libffm") return schema;
+  schema.clear_fields();
+  for (SchemaField& field : NamedLibffmFields(spec)) *schema.add_fields() = std::move(field);
   return schema;
 }
 

@@ -59,7 +59,8 @@ const std::string& CodecOf(const std::string& pull_codec) {
   return pull_codec == "float32" ? none : pull_codec;
 }
 
-// What the job says of the rows of tables and of lines, which no schema has; without defaults.
+// What the job says of the rows of tables, of lines and of where vocabularies lie, which no schema
+// has; without defaults.
 JobSpec BesideSchema(const JobSpec& spec) {
   JobSpec beside;
   beside.set_sample_weight(spec.sample_weight());
@@ -74,6 +75,12 @@ JobSpec BesideSchema(const JobSpec& spec) {
     table.set_name(t.name());
     table.set_pull_codec(CodecOf(t.pull_codec()));
     if (t.has_life_cycle()) *table.mutable_life_cycle() = t.life_cycle();
+  }
+  for (const FieldConfig& f : spec.fields()) {
+    if (f.vocabulary().file().empty()) continue;
+    FieldConfig& field = *beside.add_fields();
+    field.set_name(f.name());
+    field.mutable_vocabulary()->set_file(f.vocabulary().file());
   }
   return beside;
 }
@@ -115,7 +122,14 @@ void AddPart(const char* name, const std::string& value, std::string& line) {
   absl::StrAppend(&line, "  ", name, " ", blank ? absl::StrCat("'", value, "'") : value);
 }
 
-void AddField(const SchemaField& field, std::string& out) {
+std::string VocabularyFileOf(const JobSpec& spec, const std::string& field) {
+  for (const FieldConfig& f : spec.fields()) {
+    if (f.name() == field) return f.vocabulary().file();
+  }
+  return "";
+}
+
+void AddField(const SchemaField& field, const JobSpec& spec, std::string& out) {
   std::string line = absl::StrCat("field ", field.name(), "  ", field.kind());
   AddPart("column", field.column() == field.name() ? "" : field.column(), line);
   AddPart("table", field.table(), line);
@@ -130,6 +144,7 @@ void AddField(const SchemaField& field, std::string& out) {
           line);
   AddPart("outOfVocabulary",
           field.out_of_vocabulary() == 0 ? "" : absl::StrCat(field.out_of_vocabulary()), line);
+  AddPart("vocabularyFile", VocabularyFileOf(spec, field.name()), line);
   AddPart("maxLength", field.max_length() == 0 ? "" : absl::StrCat(field.max_length()), line);
   AddPart("truncate", field.truncate(), line);
   if (field.has_default_value()) {
@@ -197,7 +212,7 @@ std::string SchemaText(const Schema& schema, const JobSpec& spec) {
     AddRowsOf(table, spec, out);
   }
   for (const SchemaTensor& tensor : schema.tensors()) AddTensor(tensor, out);
-  for (const SchemaField& field : schema.fields()) AddField(field, out);
+  for (const SchemaField& field : schema.fields()) AddField(field, spec, out);
   for (const SchemaLabel& label : schema.labels()) AddLabel(label, out);
   if (!spec.sample_weight().empty()) {
     AddLine(absl::StrCat("sampleWeight ", spec.sample_weight()), out);

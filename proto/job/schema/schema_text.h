@@ -24,7 +24,8 @@ struct RowsText {
 RowsText RowsTextOf(const JobSpec& spec, absl::string_view table);
 
 // Every table, tensor, field and label, a line each, with what is not a default; and what `spec`,
-// the job that the schema is of, says of their rows beside: life cycles, codecs, weights of lines.
+// the job that the schema is of, says of their rows beside: life cycles, codecs, weights of lines,
+// files of vocabularies.
 std::string SchemaText(const Schema& schema, const JobSpec& spec = {});
 
 // The message in one line of JSON, with what has its default value; as member `spec` what of the

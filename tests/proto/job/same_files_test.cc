@@ -24,7 +24,10 @@ InputIndex Index(const std::vector<std::pair<std::string, uint64_t>>& files) {
 TEST_CASE("a file that is trained and evaluated on, or read by two names, is told",
           "[job][same_files]") {
   CHECK(SameFiles(Index({{"a", 1}, {"b", 2}}), Index({{"c", 3}})).empty());
-  CHECK(SameFiles(Index({{"a", 1}, {"a", 1}}), Index({})).empty());  // named twice, as it is meant
+  CHECK(SameFiles(Index({{"b", 2}, {"a", 1}, {"a", 1}}), Index({})) ==
+        "spec.data.train: a is in the list twice, and read twice; name each file once");
+  CHECK(SameFiles(Index({}), Index({{"a", 1}, {"a", 1}})) ==
+        "spec.data.eval: a is in the list twice, and read twice; name each file once");
   CHECK(SameFiles(Index({{"a", 1}}), Index({{"a", 1}})) ==
         "spec.data.eval: a is in spec.data.train too, so its quality is that of lines that were "
         "trained on; name each file once");

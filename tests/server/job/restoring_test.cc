@@ -123,6 +123,33 @@ TEST_CASE("rows age on from job to job, also through one whose tables have no ru
   CHECK(RowsOf(next, job, table).empty());
 }
 
+TEST_CASE("rows that were idle for more steps than a row can say are as old as it can",
+          "[restoring]") {
+  constexpr int64_t kOldest = -((int64_t{1} << 31) - 1);
+  TableSpec table = OneWeight(false);
+  const bool by_clock = GENERATE(false, true);
+  INFO("in one job " << by_clock);
+  // Touched so many steps before the checkpoint's job, or long ago in it.
+  const uint64_t clock = by_clock ? (uint64_t{1} << 31) + 50 : 100;
+  const uint32_t last_step = by_clock ? 3 : 0u - ((1u << 31) - 50);
+  AnotherRows rows = {{1, {1.0f, 0, {last_step, 5}}}};
+  for (int day = 0; day < 2; ++day) {
+    const TempFolder temp;
+    WriteAnother(temp.path() + "/c", {{.clock = day == 0 ? clock : 7, .rows = rows}}, {table});
+    OpenedJob job = OpenFrom(temp, temp.path() + "/c", {table});
+    rows = RowsOf(temp, job, table);
+    CHECK(StepOf(rows.at(1).meta.last_step) == kOldest);
+    PassSteps(job, 1, 7);
+  }
+  const TempFolder temp;
+  table.life_cycle.removal.ttl_steps = 1000;
+  table.life_cycle.removal.every_steps = 1;
+  WriteAnother(temp.path() + "/c", {{.clock = 7, .rows = rows}}, {table});
+  OpenedJob job = OpenFrom(temp, temp.path() + "/c", {table});
+  PassSteps(job, 1, 1);
+  CHECK(RowsOf(temp, job, table).empty());
+}
+
 // Lists of changes and snapshots go by steps, which must not be those of the checkpoint's job.
 TEST_CASE("checkpoints of a job that took another one's rows are increments, too", "[restoring]") {
   const TempFolder temp;

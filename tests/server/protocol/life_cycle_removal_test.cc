@@ -74,6 +74,26 @@ TEST_CASE("ttl: idle for more than its steps; later steps count as now", "[life_
   CHECK(Judge(rules, (1ull << 32) + 10, 1, 0xffffffffu, 5) == RemovalRule::kTtl);
 }
 
+TEST_CASE("a row that is idle for 2^31 steps or more does not become young",
+          "[life_cycle_removal]") {
+  constexpr uint64_t kHalf = uint64_t{1} << 31;
+  // From another job, where it was idle for that long.
+  const uint32_t oldest = 0u - static_cast<uint32_t>(kHalf - 1);
+  CHECK(Removal::Idle(oldest, 0) == kHalf - 1);
+  CHECK(Removal::Idle(oldest, 1) == kHalf);
+  CHECK(Removal::Idle(oldest, 100) == kHalf + 99);
+  CHECK(Removal::Idle(oldest, kHalf - 1) == 2 * kHalf - 2);
+  // Of this job.
+  CHECK(Removal::Idle(3, kHalf + 2) == kHalf - 1);
+  CHECK(Removal::Idle(3, kHalf + 3) == kHalf);
+  CHECK(Removal::Idle(3, 2 * kHalf) == 2 * kHalf - 3);
+  CHECK(Removal::Idle(3, 2 * kHalf + 2) == 2 * kHalf - 1);
+  RemovalRules rules;
+  rules.ttl_steps = 10;
+  CHECK(Judge(rules, 100, 1, oldest, 5) == RemovalRule::kTtl);
+  CHECK(Judge(rules, kHalf + 3, 1, 3, 5) == RemovalRule::kTtl);
+}
+
 TEST_CASE("count: few updates, and none for a while", "[life_cycle_removal]") {
   RemovalRules rules;
   rules.count_below = 3;

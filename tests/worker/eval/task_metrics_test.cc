@@ -115,6 +115,49 @@ TEST_CASE("one of two classes that weighs nothing leaves no AUC", "[eval]") {
   CHECK(LossOf(result) == result.tasks(0).loss());
 }
 
+TEST_CASE("predictions that are no finite numbers leave a label nothing but its lines", "[eval]") {
+  const uint32_t task = GENERATE(0, 1, 2);
+  const float prediction =
+      GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity());
+  if (task == 0 && std::isinf(prediction)) return;  // sigmoid's are never
+  INFO("label " << task << ", prediction " << prediction);
+  MetricsPlan plan;
+  plan.by_task = plan.given = true;
+  plan.auc = plan.logloss = plan.ne = plan.calibration = plan.mse = plan.mae = true;
+  plan.gauc_field = "user";
+  std::vector<TaskSpec> tasks = Tasks();
+  const auto measure = [&](uint32_t bad) {
+    std::vector<float> predictions = kPredictions;
+    predictions[bad] = prediction;
+    TaskMetrics metrics(tasks, plan, 1);
+    metrics.Add(Lines(), predictions);
+    EvaluationResult result;
+    metrics.Fill(&result);
+    return result;
+  };
+  const EvaluationResult whole = measure(task == 0 ? 6 : task == 1 ? 4 : 11);  // of an empty label
+  const EvaluationResult result = measure(task);                               // of the first line
+  for (int t = 0; t < 3; ++t) {
+    INFO(t);
+    if (t != static_cast<int>(task)) {
+      CHECK(result.tasks(t).SerializeAsString() == whole.tasks(t).SerializeAsString());
+      continue;
+    }
+    CHECK(whole.tasks(t).has_loss());
+    TaskResult lines;
+    lines.set_label(whole.tasks(t).label());
+    lines.set_examples(whole.tasks(t).examples());
+    lines.set_weight(whole.tasks(t).weight());
+    if (t == 0) lines.set_positives(whole.tasks(t).positives());
+    CHECK(result.tasks(t).ShortDebugString() == lines.ShortDebugString());
+  }
+  if (task > 0) return;
+  CHECK(AucOf(whole));
+  CHECK_FALSE(AucOf(result));
+  CHECK_FALSE(LossOf(result));
+  CHECK_FALSE(CalibrationOf(result));
+}
+
 TEST_CASE("a first label that no line has, or none that weighs something, leaves nothing",
           "[eval]") {
   const bool weightless = GENERATE(true, false);

@@ -124,13 +124,37 @@ TEST_CASE("the first line that was left out is told", "[stats]") {
   CHECK(report.troubles(0).since_unix_ms() == 5000);
 }
 
-TEST_CASE("scores at the ends and what is no number have their places", "[stats]") {
-  const float none = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> labels = {1, 0, 1, 0}, scores = {1, 0, 2, none};
+TEST_CASE("scores at the ends have their places", "[stats]") {
+  const std::vector<float> labels = {1, 0, 1, 0}, scores = {1, 0, 2, -1};
   TrainingStats stats;
   stats.OnBatch(BatchOf(labels, scores, 0));
   CHECK(*stats.RecentQuality()->auc == ops::Auc(scores, labels));
   CHECK(*stats.RecentQuality()->auc == 1);
+}
+
+TEST_CASE("steps that scored what is no number have no AUC", "[stats]") {
+  const std::vector<float> labels = {1, 0}, good = {0.75f, 0.25f};
+  const std::vector<float> bad = {std::numeric_limits<float>::quiet_NaN(), 0.25f};
+  TrainingStats stats;
+  stats.OnBatch(BatchOf(labels, good, 0));
+  CHECK(stats.RecentQuality()->auc == 1);
+  const std::vector<float> weights = {0, 1};
+  TrainingStats::Batch batch = BatchOf(labels, bad, 0);
+  batch.weights = weights;
+  stats.OnBatch(batch);  // it weighs nothing
+  CHECK(stats.RecentQuality()->auc == 1);
+  batch.weights = {};
+  stats.OnBatch(batch);
+  CHECK_FALSE(stats.RecentQuality()->auc);
+  uint64_t step = 0;
+  for (int half = 0; half < 2; ++half) {
+    CHECK_FALSE(stats.RecentQuality()->auc);
+    for (uint32_t s = 0; s < TrainingStats::kRecentSteps; ++s) {
+      stats.OnStep(++step, absl::UnixEpoch());
+    }
+    stats.OnBatch(BatchOf(labels, good, 0));
+  }
+  CHECK(stats.RecentQuality()->auc == 1);  // they are gone
 }
 
 TEST_CASE("the rate is that of the last moments", "[stats]") {

@@ -199,6 +199,11 @@ std::string NoAucText(uint64_t examples, uint64_t positives) {
                       positives == 0 ? "0)" : "1)");
 }
 
+// Of a model that has diverged.
+constexpr char kNoNumbersText[] =
+    "nothing is defined (the model predicts what is no number; train anew with lower "
+    "spec.optimizer learning rates, and look at the condition GradientsNotFinite)";
+
 std::string TaskText(const TaskResult& t) {
   std::string text;
   const auto add = [&text](const char* name, bool is, double value) {
@@ -215,6 +220,8 @@ std::string TaskText(const TaskResult& t) {
   add("mse", t.has_mse(), t.mse());
   add("mae", t.has_mae(), t.mae());
   add("loss", text.empty() && t.has_loss(), t.loss());
+  // Lines that weigh something have a loss, whatever metrics were asked for.
+  if (t.weight() > 0 && !t.has_loss()) text = kNoNumbersText;
   if (text.empty()) text = t.examples() == 0 ? "no line has it" : "nothing is defined";
   return absl::StrCat(t.label(), ": ", text);
 }
@@ -227,7 +234,9 @@ std::string AucText(const EvaluationResult& result) {
 }
 
 std::string TrainingText(const JobStatus& s, absl::string_view auc_name) {
-  std::string text = absl::StrFormat("loss %.4f", s.training_loss());
+  std::string text = std::isfinite(s.training_loss())
+                         ? absl::StrFormat("loss %.4f", s.training_loss())
+                         : "loss is no finite number";
   if (std::isfinite(s.training_auc())) {
     absl::StrAppendFormat(&text, "%s %.4f", auc_name, s.training_auc());
   }
@@ -236,6 +245,7 @@ std::string TrainingText(const JobStatus& s, absl::string_view auc_name) {
 
 std::string EvaluationText(const EvaluationResult& result) {
   if (result.tasks().empty()) {
+    if (!std::isfinite(result.logloss())) return kNoNumbersText;
     return absl::StrFormat("%s, logloss %.4f", AucText(result), result.logloss());
   }
   std::string text;

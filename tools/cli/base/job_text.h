@@ -37,11 +37,12 @@ std::string JobJson(const JobStatus& status);
 std::string AucText(const EvaluationResult& result);
 
 // "loss 0.4321, AUC 0.8125" over recent steps, with `auc_name` for ", AUC"; the loss alone where
-// the first label is not binary, or one class was missing.
+// the first label is not binary, one class was missing, or the model predicted what is no number.
 std::string TrainingText(const JobStatus& status, absl::string_view auc_name);
 
 // "AUC 0.8125, logloss 0.4012"; with several labels, of each: "click: AUC 0.8125, ...; stars: mse
-// 0.9120, mae 0.7021". What was not computed is left out.
+// 0.9120, mae 0.7021". What was not computed is left out. Where predictions are no numbers, that
+// and the remedy.
 std::string EvaluationText(const EvaluationResult& result);
 
 // What a finished job says to a person, several lines with their ends.

@@ -84,6 +84,7 @@ absl::Status SetKeys(const JobSpec& spec, const std::string& field, ImportSource
   }
   source.key_of = [shared = std::make_shared<const FieldKeys>(*std::move(keys))](
                       const std::string& value) -> absl::StatusOr<std::optional<Key>> {
+    if (absl::Status s = shared->CheckOneValue(value); !s.ok()) return s;
     const auto category = shared->Of(value);
     if (!category.ok()) {  // said of an option that is not here
       return absl::InvalidArgumentError(absl::StripPrefix(category.status().message(), "--"));

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "proto/job/checks/shown.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/strata/control.pb.h"
@@ -108,11 +109,44 @@ absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec,
   return std::make_shared<const FieldReader>(plan, vocabulary);
 }
 
-// What of a column's text is hashed.
-std::string HashedOf(const FieldPlan& plan, const std::string& value) {
+bool MayHaveSeveral(const FieldPlan& plan) {
+  return plan.kind == FieldKind::kMultiValued || plan.kind == FieldKind::kSequence;
+}
+
+// A value without its weight.
+absl::string_view WithoutWeight(const FieldPlan& plan, absl::string_view part) {
+  return part.substr(0, plan.weight_separator == 0 ? part.npos : part.rfind(plan.weight_separator));
+}
+
+// What of a column's text is hashed, or looked up. REQUIRES: it has one feature.
+std::string HashedOf(const FieldPlan& plan, const std::string& text) {
+  absl::string_view value = text;
+  if (plan.kind == FieldKind::kNumeric) value = absl::StripAsciiWhitespace(text);
+  if (MayHaveSeveral(plan)) {
+    const std::vector<absl::string_view> parts =
+        absl::StrSplit(text, plan.separator, absl::SkipEmpty());
+    const bool last = plan.truncation == Truncation::kOldest;  // of a sequence of one value
+    value = parts.empty() ? "" : WithoutWeight(plan, last ? parts.back() : parts.front());
+  }
   if (value.empty() && plan.default_value) return *plan.default_value;
-  return value.substr(0,
-                      plan.weight_separator == 0 ? value.npos : value.rfind(plan.weight_separator));
+  return std::string(value);
+}
+
+// Of a field that is bucketised.
+std::optional<NumberBucket> BucketOf(const FieldPlan& plan, Key key) {
+  if (plan.transform.type != TransformType::kBucketise) return std::nullopt;
+  const uint64_t seed = SeedOf(plan);
+  NumberBucket out;
+  out.missing = key.value == MissingBucketKey(seed);
+  if (out.missing) return out;
+  for (const double bound : plan.transform.bounds) {
+    if (key.value == BucketKey(seed, out.lower, bound)) {
+      out.upper = bound;
+      return out;
+    }
+    out.lower = bound;
+  }
+  return out;
 }
 
 // The one feature that training makes of a column with that text.
@@ -184,8 +218,9 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
     out.hashed = HashedOf(reader_->plan(), value);
     out.key = *key;
     out.is_shared = reader_->IsShared(key->value);
+    out.bucket = BucketOf(reader_->plan(), *key);
     out.line = reader_->LineOf(out.hashed);
-    out.is_hashed = !out.line || (*out.line == 0 && !out.hashed.empty());
+    out.is_hashed = !out.bucket && (!out.line || (*out.line == 0 && !out.hashed.empty()));
     return out;
   }
   if (buckets_ && !value.empty()) {
@@ -198,6 +233,22 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
   }
   out.key = Key(FeatureKey(seed_, out.hashed));
   return out;
+}
+
+absl::Status FieldKeys::CheckOneValue(const std::string& text) const {
+  if (reader_ == nullptr || !MayHaveSeveral(reader_->plan())) return absl::OkStatus();
+  const FieldPlan& plan = reader_->plan();
+  const std::string of = absl::StrCat("value '", ShownText(text), "' of ", name_);
+  if (text.find(plan.separator) != text.npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(of, " has the field's separator '", std::string(1, plan.separator),
+                     "', at which training parts values, so no line has it; give one value"));
+  }
+  const absl::string_view value = WithoutWeight(plan, text);
+  if (value.size() == text.size() || text.substr(value.size() + 1) == "1") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(of, " has a weight behind '", std::string(1, plan.weight_separator),
+                   "', and rows have none; leave it out, or make it 1"));
 }
 
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,

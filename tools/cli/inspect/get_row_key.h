@@ -1,13 +1,16 @@
 // Which row is meant by what was typed.
 // Tested by tests/tools/cli/inspect/get_row_test.cc
+// Tested by tests/tools/cli/inspect/get_row_value_test.cc
 #ifndef STRATA_TOOLS_CLI_INSPECT_GET_ROW_KEY_H_
 #define STRATA_TOOLS_CLI_INSPECT_GET_ROW_KEY_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
@@ -23,13 +26,23 @@ namespace strata {
 // "123" or "0x7b". INVALID_ARGUMENT names `option` and the range.
 absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_view text);
 
+// The bounds between which a number lies, the lower one included.
+struct NumberBucket {
+  bool missing = false;  // of lines without a number
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+};
+
 // A category of the data, and the key that the readers make of it
 // (worker/data/formats/feature_hash.h).
 struct CategoryKey {
   uint32_t field = 0;
   std::string name;  // of the field: "C3", a column
   bool is_hashed = true;
-  std::string hashed;  // the bytes that are hashed: the value, its default, or an integer's bucket
+  // The bytes that are hashed: the value, its default, or an integer's bucket. Of a bucket the
+  // number's text.
+  std::string hashed;
+  std::optional<NumberBucket> bucket;  // of a field that is bucketised
   bool is_shared = false;  // out of the field's vocabulary: others that are have the row, too
   // Where a vocabulary has the value: its line, from 1; 0: it has not. Without one, nothing.
   std::optional<uint64_t> line;
@@ -46,6 +59,9 @@ class FieldKeys {
                                         uint32_t libffm_fields = 0, const Schema* saved = nullptr,
                                         absl::string_view who = "the checkpoint");
   absl::StatusOr<CategoryKey> Of(const std::string& value) const;
+  // INVALID_ARGUMENT: in a column of the field `text` is no value alone: it has the separator of
+  // several values, or a weight other than 1.
+  absl::Status CheckOneValue(const std::string& text) const;
   // What the vocabulary had.
   const VocabularyContents& vocabularies() const { return vocabularies_; }
 

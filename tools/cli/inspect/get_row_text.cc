@@ -1,5 +1,6 @@
 #include "tools/cli/inspect/get_row_text.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,24 @@ Json LifeJson(const RowLife& life, bool exists) {
   return json;
 }
 
+// As a job file has the bounds.
+std::string BucketText(const NumberBucket& bucket) {
+  if (bucket.missing) return "the bucket of lines without a number";
+  const bool lower = std::isfinite(bucket.lower), upper = std::isfinite(bucket.upper);
+  std::string text = "in the bucket";
+  if (lower) absl::StrAppendFormat(&text, " from %.15g", bucket.lower);
+  if (upper) absl::StrAppendFormat(&text, "%s below %.15g", lower ? " to" : "", bucket.upper);
+  if (lower && !upper) text += " on";
+  if (!lower && !upper) text += " of all numbers";
+  return text;
+}
+
+Json BucketJson(const NumberBucket& bucket) {
+  if (bucket.missing) return nullptr;
+  const auto bound = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
+  return Json{{"from", bound(bucket.lower)}, {"below", bound(bucket.upper)}};
+}
+
 std::string Hex(uint64_t number) { return absl::StrFormat("0x%016x", number); }
 
 }  // namespace
@@ -51,7 +70,9 @@ std::string RowText(const RowReport& row) {
   if (row.category.has_value()) {
     absl::StrAppend(&text, "field ", row.category->field, " (", row.category->name, ")");
     const bool has = row.category->line.value_or(0) > 0;
-    if (has || row.category->is_hashed) {
+    if (const auto& bucket = row.category->bucket) {
+      absl::StrAppend(&text, ", \"", row.category->hashed, "\" is ", BucketText(*bucket));
+    } else if (has || row.category->is_hashed) {
       absl::StrAppend(&text, ", \"", row.category->hashed, "\" is ",
                       has ? absl::StrCat("value ", *row.category->line, " of the vocabulary")
                       : row.category->line ? std::string("out of the vocabulary, and hashed")
@@ -100,6 +121,7 @@ std::string RowJson(const RowReport& row) {
     json["field"] = row.category->field;
     json["fieldName"] = row.category->name;
     if (row.category->is_hashed) json["hashed"] = row.category->hashed;
+    if (row.category->bucket) json["bucket"] = BucketJson(*row.category->bucket);
     if (row.category->is_shared) json["outOfVocabulary"] = true;
     if (row.category->line) json["vocabularyLine"] = *row.category->line;
   }

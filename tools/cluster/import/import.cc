@@ -133,6 +133,10 @@ absl::StatusOr<std::map<uint32_t, Target>> OpenSources(const ImportOptions& opti
     auto rows = ArrayFile::Open(source.rows, source.tensor);
     if (!rows.ok()) return rows.status();
     if (absl::Status s = rows->CheckRows(it->second.segment.dim); !s.ok()) return s;
+    if (rows->rows() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(rows->name(), " has no rows; give the file that has them, or leave it out"));
+    }
     if (rows->rows() > Entry::kMostRows) {
       return absl::InvalidArgumentError(
           absl::StrCat(rows->name(), " has ", rows->rows(), " rows; at most ", Entry::kMostRows));

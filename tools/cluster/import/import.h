@@ -63,10 +63,10 @@ struct ImportSummary {
 // position. Memory: 16 bytes for each row of the table with the most, and blocks.
 //
 // INVALID_ARGUMENT names file, row and column of what is wrong, and the remedy: arrays of another
-// shape or dtype, other numbers of keys and rows, a key twice, an element that is no number, an
-// unknown table or tensor, a value out of a vocabulary. FAILED_PRECONDITION: the output is not
-// empty (what a killed import left there goes), or another import writes to it. After an error
-// nothing of the output is left. Others: of the file system, with the path.
+// shape or dtype, no rows, other numbers of keys and rows, a key twice, an element that is no
+// number, an unknown table or tensor, a value out of a vocabulary. FAILED_PRECONDITION: the output
+// is not empty (what a killed import left there goes), or another import writes to it. After an
+// error nothing of the output is left. Others: of the file system, with the path.
 absl::StatusOr<ImportSummary> ImportRows(const ImportOptions& options);
 
 }  // namespace strata

@@ -13,6 +13,7 @@
 #include "storage/io/file_io.h"
 #include "tools/cluster/import/array_file.h"
 #include "tools/cluster/import/array_header.h"
+#include "worker/data/files/text_stream.h"
 
 namespace strata {
 namespace {
@@ -26,7 +27,7 @@ void SkipByteOrderMark(std::string* line) {
 
 class TextKeys : public KeyFile {
  public:
-  TextKeys(storage::File file, uint64_t size) : file_(std::move(file)), size_(size) {}
+  explicit TextKeys(std::unique_ptr<TextStream> text) : text_(std::move(text)) {}
 
   absl::StatusOr<bool> Next(std::string* value) override {
     value->clear();
@@ -43,11 +44,17 @@ class TextKeys : public KeyFile {
         ++at_;
         break;
       }
-      if (offset_ == size_) {
+      if (text_->ended()) {
         if (value->empty()) return false;
         break;
       }
-      if (absl::Status s = ReadBlock(); !s.ok()) return s;
+      block_.clear();
+      at_ = 0;
+      if (absl::Status s = text_->Read(nullptr, &block_); !s.ok()) return s;
+    }
+    if (line_ == 0 && IsNpy(*value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text_->name(), " is a compressed npy array; decompress it"));
     }
     if (line_ == 0) SkipByteOrderMark(value);
     if (!value->empty() && value->back() == '\r') value->pop_back();
@@ -59,22 +66,11 @@ class TextKeys : public KeyFile {
     return true;
   }
   std::string Where(uint64_t number) const override {
-    return absl::StrCat(file_.path(), ":", number + 1);
+    return absl::StrCat(text_->name(), ":", number + 1);
   }
 
  private:
-  absl::Status ReadBlock() {
-    block_.resize(std::min<uint64_t>(kBlockBytes, size_ - offset_));
-    absl::Status s =
-        file_.ReadAt(offset_, {reinterpret_cast<uint8_t*>(block_.data()), block_.size()});
-    offset_ += block_.size();
-    at_ = 0;
-    return s;
-  }
-
-  const storage::File file_;
-  const uint64_t size_;
-  uint64_t offset_ = 0;  // of what follows the block
+  const std::unique_ptr<TextStream> text_;
   std::string block_;
   size_t at_ = 0;  // in the block
   uint64_t line_ = 0;
@@ -147,7 +143,11 @@ absl::StatusOr<std::unique_ptr<KeyFile>> KeyFile::Open(const std::string& path) 
   std::string head(std::min<uint64_t>(*size, 6), '\0');
   absl::Status s = file->ReadAt(0, {reinterpret_cast<uint8_t*>(head.data()), head.size()});
   if (!s.ok()) return s;
-  if (!IsNpy(head)) return std::make_unique<TextKeys>(*std::move(file), *size);
+  if (!IsNpy(head)) {
+    auto text = TextStream::Open(path, /*standard_input=*/-1);
+    if (!text.ok()) return text.status();
+    return std::make_unique<TextKeys>(*std::move(text));
+  }
   auto array = ArrayFile::Open(path, "");
   if (!array.ok()) return array.status();
   const ArrayPlace& place = array->place();

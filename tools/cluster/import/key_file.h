@@ -1,4 +1,5 @@
-// The values that name imported rows: a text file of one value a line, or an npy array of integers.
+// The values that name imported rows: an npy array of integers, or a text file of one value a line,
+// which may be compressed by gzip or zstd.
 // Tested by tests/tools/cluster/import/import_test.cc
 #ifndef STRATA_TOOLS_CLUSTER_IMPORT_KEY_FILE_H_
 #define STRATA_TOOLS_CLUSTER_IMPORT_KEY_FILE_H_
@@ -12,7 +13,7 @@
 
 namespace strata {
 
-// One thread. Memory: a block of the file, and a line.
+// One thread. Memory: a block of the file's text, and a line.
 class KeyFile {
  public:
   static constexpr size_t kMaxLineBytes = size_t{1} << 20;
@@ -23,7 +24,7 @@ class KeyFile {
   static absl::StatusOr<std::unique_ptr<KeyFile>> Open(const std::string& path);
 
   // The next value, integers as decimal text; false: there is none. INVALID_ARGUMENT names the
-  // line: empty, or too long.
+  // line: empty, or too long. DATA_LOSS: a compressed file is damaged or cut off.
   virtual absl::StatusOr<bool> Next(std::string* value) = 0;
   // For people: where value `number` (from 0) stands.
   virtual std::string Where(uint64_t number) const = 0;

@@ -87,12 +87,23 @@ TEST_CASE("sums of weights that need more than 62 bits give an AUC too", "[ops]"
   CHECK(*WeightedAuc(s.Examples()) == Approx(before).epsilon(1e-12));
 }
 
-TEST_CASE("predictions that are no number", "[ops]") {
-  const std::vector<float> scores = {NAN, 0.5f}, labels = {1, 0};
-  CHECK(*WeightedAuc({scores, labels, {}}) == 0);
+TEST_CASE("nothing is defined where a prediction that weighs something is no number", "[ops]") {
+  const std::vector<float> scores = {0.75f, NAN, 0.25f}, labels = {1, 1, 0};
+  const std::vector<uint64_t> groups = {0, 1, 0};
+  CHECK_FALSE(WeightedAuc({scores, labels, {}}));
+  CHECK_FALSE(GroupedAuc({scores, labels, {}}, groups));
   const WeightedSums sums = SumExamples({scores, labels, {}});
-  CHECK(sums.prediction == 0.5);
-  CHECK(sums.logloss == Approx(-std::log(0x1p-24) - std::log(0.5)));
+  CHECK(sums.weight == 3);
+  CHECK(sums.label == 2);
+  for (const double sum : {sums.prediction, sums.logloss, sums.squared, sums.absolute}) {
+    CHECK(std::isnan(sum));
+  }
+  const std::vector<uint64_t> units = {1, 0, 1};
+  const WeightedExamples weighted = {scores, labels, units};
+  CHECK(WeightedAuc(weighted) == 1);
+  CHECK(GroupedAuc(weighted, groups) == 1);
+  CHECK(SumExamples(weighted).prediction == 1);
+  CHECK(SumExamples(weighted).logloss == Approx(-2 * std::log(0.75)));
 }
 
 }  // namespace

@@ -176,7 +176,15 @@ TEST_CASE("fields have the names and tables that the job gives them", "[schema]"
   add_field(spec, "more", "2", "multiValued", "things");
   CHECK(SchemaFields(spec, 3)[2].name() == "more");
   CHECK(SchemaFields(spec, 3)[2].table() == "things");
-  CHECK(DeclaredSchema(spec).ok());
+  // A job file says of these alone what they are, in the data's order.
+  spec.mutable_fields()->SwapElements(0, 2);
+  const auto declared = DeclaredSchema(spec);
+  REQUIRE(declared.ok());
+  REQUIRE(declared->fields_size() == 3);
+  for (int f = 0; f < 3; ++f) {
+    CHECK(declared->fields(f).ShortDebugString() ==
+          SchemaFields(spec, 3)[static_cast<size_t>(f)].ShortDebugString());
+  }
   spec.mutable_data()->set_format("libfm");
   spec.clear_fields();
   spec.mutable_tables()->RemoveLast();
@@ -200,6 +208,17 @@ TEST_CASE("a job file says its schema as far as it knows", "[schema]") {
     CHECK(libfm->fields_size() == 1);
     spec.mutable_data()->set_format("libffm");
     CHECK(DeclaredSchema(spec)->fields_size() == 0);
+    // The data may have others.
+    FieldConfig& field = *spec.add_fields();
+    field.set_name("item");
+    field.set_column("70");
+    field.set_kind("multiValued");
+    field.set_table("features");
+    const auto libffm = DeclaredSchema(spec);
+    REQUIRE(libffm.ok());
+    REQUIRE(libffm->fields_size() == 1);
+    CHECK(libffm->fields(0).ShortDebugString() == SchemaFields(spec, 71)[70].ShortDebugString());
+    CHECK(libffm->fields(0).name() == "item");
   }
   spec.mutable_model()->set_embedding_dim(5000);
   CHECK_FALSE(DeclaredSchema(spec).ok());

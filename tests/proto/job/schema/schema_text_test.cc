@@ -134,6 +134,23 @@ TEST_CASE("what the job says of rows and lines beside the schema is shown", "[sc
   CHECK(absl::StrContains(json, "\"sampleWeight\":\"w\""));
   CHECK(absl::StrContains(json, "{\"name\":\"user\",\"pullCodec\":\"bf16\"}"));
   CHECK(absl::StrContains(json, "\"minSteps\":3"));
+  // Where a vocabulary lies, whether it could be read or not.
+  for (const char* name : {"user", "item"}) {
+    SchemaField& field = *schema.add_fields();
+    field.set_name(name);
+    field.set_kind("categorical");
+    if (schema.fields_size() > 1) field.set_out_of_vocabulary(3);
+    spec.add_fields()->set_name(name);
+  }
+  spec.mutable_fields(1)->mutable_vocabulary()->set_file("/d/it\nems.txt");
+  CHECK(absl::StrContains(SchemaText(schema, spec),
+                          "\nfield user  categorical\n"
+                          "field item  categorical  outOfVocabulary 3  vocabularyFile "
+                          "/d/it\\nems.txt\n"));
+  CHECK(absl::StrContains(SchemaJson(schema, spec),
+                          "\"fields\":[{\"name\":\"item\",\"vocabulary\":{\"file\":"
+                          "\"/d/it\\nems.txt\"}}]"));
+  schema.clear_fields();
   CHECK(SchemaJson(schema, JobSpec()) == SchemaJson(schema));
   CHECK_FALSE(absl::StrContains(SchemaJson(schema), "\"spec\""));
   // The one table of a job without spec.tables.

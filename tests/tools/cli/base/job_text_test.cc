@@ -214,6 +214,34 @@ TEST_CASE("a label of one class says why it has no AUC, as the short form does",
   CHECK(JobTable(jobs).find("0.5") == std::string::npos);
 }
 
+TEST_CASE("what a diverged model scores is told with the remedy", "[job_text]") {
+  const std::string told =
+      "nothing is defined (the model predicts what is no number; train anew with lower "
+      "spec.optimizer learning rates, and look at the condition GradientsNotFinite)";
+  JobStatus s = Finished();
+  EvaluationResult& result = *s.mutable_result();
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  result.set_positives(10);
+  result.set_auc(none);
+  result.set_logloss(none);
+  result.set_calibration(none);
+  CHECK(EvaluationText(result) == told);
+  *s.add_evaluations() = result;
+  const nlohmann::json json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["auc"].is_null());
+  CHECK(json["logloss"].is_null());
+  CHECK(json["evaluations"][0]["calibration"].is_null());
+  TaskResult& click = *result.add_tasks();
+  click.set_label("click");
+  click.set_examples(1000);
+  click.set_weight(1000);
+  click.set_positives(GENERATE(10, 1000));
+  CHECK(EvaluationText(result) == "click: " + told);
+  s.set_state(RUNNING);
+  s.set_training_loss(none);
+  CHECK(TrainingText(s, ", AUC").find("loss is no finite number") == 0);
+}
+
 TEST_CASE("a first label that no line has is no result", "[job_text]") {
   JobStatus s = Finished();
   EvaluationResult& result = *s.mutable_result();

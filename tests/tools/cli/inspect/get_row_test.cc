@@ -1,16 +1,11 @@
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
-#include "proto/job/schema/schema_vocabulary.h"
 #include "proto/job/tables/model_tables.h"
-#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tests/temp_folder.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
 #include "worker/data/formats/feature_hash.h"
@@ -108,139 +103,6 @@ TEST_CASE("columns of csv are fields, by name or by number", "[get-row]") {
   // By the column's name, wherever it stands in the list; as tests/worker/data/formats pins it.
   spec.mutable_data()->mutable_columns()->add_categorical("C1");
   CHECK(KeyOfCategory(spec, "C1", "68fd1e64")->key.value == 0x83ad16dd6cdc9ae9ull);
-}
-
-TEST_CASE("values of spec.fields have the keys that readers give them", "[get-row]") {
-  const TempFolder folder;
-  std::ofstream(folder.path() + "/items") << "i1\ni2\n";
-  JobSpec spec;
-  spec.mutable_data()->set_format("csv");
-  const auto add = [&](const char* name, const char* kind) {
-    FieldConfig* field = spec.add_fields();
-    field->set_name(name);
-    field->set_column(std::string("column of ") + name);
-    field->set_kind(kind);
-    return field;
-  };
-  add("user", "categorical")->set_hash_seed(4);
-  add("item", "categorical")->mutable_vocabulary()->set_file(folder.path() + "/items");
-  TransformConfig* bucket = add("price", "numeric")->mutable_transform();
-  bucket->set_type("bucketise");
-  bucket->add_bounds(10);
-  const auto key = [&](const char* field, const char* value) {
-    return KeyOfCategory(spec, field, value)->key;
-  };
-  CHECK(key("user", "u").value == FeatureKey(NamedFieldSeed(4, "column of user"), "u"));
-  CHECK(key("item", "i2").value == VocabularyKey(NamedFieldSeed(0, "column of item"), 2));
-  const auto said = [&](const char* field, const char* value) {
-    RowReport row;
-    row.category = *KeyOfCategory(spec, field, value);
-    const std::string text = RowText(row);
-    const size_t at = text.find("field ");
-    return text.substr(at, text.find('\n', at) - at);
-  };
-  CHECK(said("item", "i2") == "field 1 (item), \"i2\" is value 2 of the vocabulary");
-  CHECK(said("item", "i9") ==
-        "field 1 (item), \"i9\" is out of the vocabulary, and hashed: other values that are have "
-        "this row, too");
-  CHECK(said("item", "") == "field 1 (item)");
-  CHECK(said("user", "u") == "field 0 (user), \"u\" is hashed");
-  const uint64_t price = NamedFieldSeed(0, "column of price");
-  CHECK(key("price", "12.5").value ==
-        BucketKey(price, 10, std::numeric_limits<double>::infinity()));
-  CHECK(key("price", "").value == MissingBucketKey(price));
-  CHECK(Refused(KeyOfCategory(spec, "price", "dear").status()) ==
-        "--value 'dear' of price: column column of price: \"dear\" is not a finite number");
-}
-
-TEST_CASE("a value has the row that training gives to a column with that text", "[get-row]") {
-  const TempFolder folder;
-  const std::string items = folder.path() + "/items";
-  std::ofstream(items) << "i1\nnone\n";
-  JobSpec spec;
-  spec.mutable_data()->set_format("csv");
-  const auto add = [&](const char* name, const char* kind, const char* default_value = nullptr) {
-    FieldConfig* field = spec.add_fields();
-    field->set_name(name);
-    field->set_column(name);
-    field->set_kind(kind);
-    if (default_value != nullptr) field->set_default_value(default_value);
-    return field;
-  };
-  add("user", "categorical", "nobody");
-  add("city", "categorical");
-  add("item", "categorical", "none")->mutable_vocabulary()->set_file(items);
-  add("shop", "categorical", "elsewhere")->mutable_vocabulary()->set_file(items);
-  TransformConfig* bucket = add("price", "numeric", "7")->mutable_transform();
-  bucket->set_type("bucketise");
-  bucket->add_bounds(10);
-  add("tags", "multiValued", "a")->set_weight_separator(":");
-  add("seen", "sequence")->set_max_length(3);
-  const auto key = [&](const char* field, const char* value) {
-    const auto category = KeyOfCategory(spec, field, value);
-    INFO(category.status());
-    REQUIRE(category.ok());
-    return *category;
-  };
-  // Without a value it is that of the field's default.
-  CHECK(key("user", "").key.value == FeatureKey(NamedFieldSeed(0, "user"), "nobody"));
-  CHECK(key("user", "").hashed == "nobody");
-  CHECK(key("city", "").key.value == FeatureKey(NamedFieldSeed(0, "city"), ""));
-  CHECK(key("item", "").key.value == VocabularyKey(NamedFieldSeed(0, "item"), 2));
-  CHECK_FALSE(key("item", "").is_shared);
-  const double infinity = std::numeric_limits<double>::infinity();
-  const uint64_t below_ten = BucketKey(NamedFieldSeed(0, "price"), -infinity, 10);
-  CHECK(key("price", "").key.value == below_ten);
-  CHECK(key("price", " ").key.value == below_ten);
-  CHECK(key("price", " 3 ").key.value == below_ten);
-  CHECK(key("tags", "").key.value == FeatureKey(NamedFieldSeed(0, "tags"), "a"));
-  // Values out of a vocabulary share rows.
-  CHECK(key("item", "i7").is_shared);
-  CHECK(key("item", "i7").key.value ==
-        VocabularyKey(NamedFieldSeed(0, "item"), kLastVocabularyKey));
-  CHECK_FALSE(key("item", "i1").is_shared);
-  CHECK(key("shop", "").is_shared);
-  CHECK_FALSE(key("user", "i7").is_shared);
-  // A column may become none, or several.
-  CHECK(key("tags", "b:0.5").key.value == FeatureKey(NamedFieldSeed(0, "tags"), "b"));
-  CHECK(key("tags", "b:0.5").hashed == "b");
-  CHECK(Refused(KeyOfCategory(spec, "tags", "a|b").status()) ==
-        "--value 'a|b' of tags is 2 values; name one of them");
-  CHECK(Refused(KeyOfCategory(spec, "seen", "").status()) ==
-        "--value '' of seen: a line without a value has no row of this field, which has no "
-        "defaultValue; name a value");
-  CHECK(key("seen", "x").key.value == FeatureKey(NamedFieldSeed(0, "seen"), "x"));
-}
-
-TEST_CASE("values that a checkpoint's vocabulary did not have are out of it", "[get-row]") {
-  const TempFolder folder;
-  const std::string items = folder.path() + "/items";
-  std::ofstream(items) << "i1\ni2\n";
-  JobSpec spec;
-  spec.mutable_data()->set_format("csv");
-  for (const char* name : {"user", "item"}) {
-    spec.add_fields()->set_name(name);
-    spec.mutable_fields()->rbegin()->set_column(name);
-    spec.mutable_fields()->rbegin()->set_kind("categorical");
-  }
-  spec.mutable_fields(1)->mutable_vocabulary()->set_file(items);
-  Schema saved;
-  saved.add_fields()->set_name("item");
-  const auto keys = FieldKeys::Make(spec, "item");
-  REQUIRE(keys.ok());
-  DescribeVocabularies(spec, keys->vocabularies(), &saved);
-  REQUIRE(saved.fields(0).vocabulary_values() == 2);
-  const auto key = [&](const Schema* of, const char* field, const char* value) {
-    return KeyOfCategory(spec, field, value, 0, of);
-  };
-  const Key bucket = key(&saved, "item", "i3")->key;
-  std::ofstream(items) << "i1\ni2\ni3\n";
-  CHECK(key(&saved, "item", "i3")->key == bucket);
-  CHECK(key(nullptr, "item", "i3")->key.value == VocabularyKey(NamedFieldSeed(0, "item"), 3));
-  std::ofstream(items) << "i2\ni1\n";
-  CHECK(absl::IsFailedPrecondition(key(&saved, "item", "i1").status()));
-  // Of no matter to other fields.
-  CHECK(key(&saved, "user", "u").ok());
 }
 
 TEST_CASE("a name goes before a column, and a column before a number", "[get-row]") {

@@ -15,6 +15,7 @@
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/import/import_job.h"
 #include "tests/tools/cluster/import/written_arrays.h"
+#include "tests/worker/data/files/compressed.h"
 #include "tools/cluster/import/import.h"
 
 namespace strata {
@@ -103,6 +104,19 @@ TEST_CASE("what is wrong with rows and keys is named", "[import]") {
   CHECK_THAT(keys(Npy("<f4", "(3,)", BytesOf<float>({1, 2, 3}))),
              Catch::Contains("/keys is an array (3,) of <f4; keys are (n,) of integers"));
   CHECK_THAT(keys("5\r\n6\r\n7\r\n8"), Catch::Contains("has 4 keys"));
+  // Compressed, as data files may be.
+  CHECK(keys(Gzip("5\n6\n5\n")) ==
+        at + "/keys:1 and " + at + "/keys:3 have the same key, 5; leave one of the rows out");
+  const std::string gzip = Gzip("5\n6\n7\n");
+  CHECK_THAT(keys(gzip.substr(0, gzip.size() - 1)), Catch::Contains("input file " + at + "/keys"));
+  CHECK(keys(Zstd(Npy("<u8", "(3,)", BytesOf<uint64_t>({7, 8, 9})))) ==
+        at + "/keys is a compressed npy array; decompress it");
+
+  // There is nothing to import.
+  CHECK(rows(Npy("<f4", "(0, 4)", "")) ==
+        at + "/rows has no rows; give the file that has them, or leave it out");
+  CHECK_THAT(rows(Safetensors("{" + Tensor("a", "F32", "[0, 4]", 0, 0) + "}", "")),
+             Catch::Contains("has no rows"));
 
   ImportSource other = good;
   other.table = "dense";

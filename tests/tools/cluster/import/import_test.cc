@@ -20,6 +20,7 @@
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/import/import_job.h"
 #include "tests/tools/cluster/import/written_arrays.h"
+#include "tests/worker/data/files/compressed.h"
 #include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/import/key_file.h"
 
@@ -221,11 +222,10 @@ TEST_CASE("elements of every dtype, in npy and safetensors", "[import]") {
   CHECK(rounded.at(~uint64_t{0})[1] == 1);
 }
 
-TEST_CASE("no row, and rows of more than a block", "[import]") {
+TEST_CASE("rows of more than a block", "[import]") {
   const TempFolder folder;
   const TrainingJob job = Job(folder.path());
   const std::string out = folder.path() + "/out";
-  CHECK(Import(Options(job, out + "0", {Rows(folder.path(), "item", 0, 0)})).tables[0].rows == 0);
   constexpr uint64_t kMany = 70000;  // 280000 elements
   Import(Options(job, out, {Rows(folder.path(), "item", 5, kMany)}));
   const auto rows = RowsOf(out, "item");
@@ -249,6 +249,28 @@ TEST_CASE("a byte order mark is no part of the first key", "[import]") {
   CHECK(value ==
         "\xEF\xBB\xBF"
         "blue");
+}
+
+TEST_CASE("a compressed text file of keys has the values of its text", "[import]") {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 7919) + "\n";
+  text.pop_back();
+  for (const bool gzip : {true, false}) {
+    INFO("gzip " << gzip);
+    const std::string path = folder.path() + (gzip ? "/keys.gz" : "/keys.zst");
+    Write(path, gzip ? Gzip(text) : Zstd(text));
+    auto keys = KeyFile::Open(path);
+    REQUIRE(keys.ok());
+    CHECK((*keys)->Where(41) == path + ":42");
+    std::string value;
+    for (int i = 0; i < 100'000; ++i) {
+      const auto more = (*keys)->Next(&value);
+      REQUIRE((more.ok() && *more && value == std::to_string(i * 7919)));
+    }
+    const auto more = (*keys)->Next(&value);
+    CHECK((more.ok() && !*more));
+  }
 }
 
 }  // namespace

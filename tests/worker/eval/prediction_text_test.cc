@@ -1,0 +1,24 @@
+#include "worker/eval/prediction_text.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "proto/job/fields/task_spec.h"
+
+namespace strata {
+namespace {
+
+TEST_CASE("a score that is no number has one text, whatever its bits", "[eval]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<TaskSpec> tasks(2);
+  tasks[1].kind = LabelKind::kReal;
+  std::string text;
+  AppendPredictions(tasks, PredictionColumns::kScores, {}, {nan, -nan, 0.25f, -infinity}, &text);
+  CHECK(text == "nan,nan\n0.25,-inf\n");
+}
+
+}  // namespace
+}  // namespace strata

@@ -88,7 +88,9 @@ void TrainingStats::NameFields(std::vector<std::string> names) {
 void TrainingStats::OnNotFinite(const std::vector<Feature>& features) {
   absl::MutexLock lock(&mu_);
   for (const Feature& f : features) {
-    const auto same = [&f](const Feature& known) { return known.key == f.key; };
+    const auto same = [&f](const Feature& known) {
+      return known.table == f.table && known.key == f.key;
+    };
     if (not_finite_.size() == kMostNotFinite) break;
     if (std::none_of(not_finite_.begin(), not_finite_.end(), same)) not_finite_.push_back(f);
   }

@@ -265,6 +265,23 @@ TEST_CASE("gradients that are not finite are a trouble that names fields and key
   CHECK(told().troubles_size() == 2);
 }
 
+TEST_CASE("tables have keys of their own among those that are not finite", "[stats]") {
+  TrainingStats stats;
+  stats.NameFields({"user", "site"});
+  stats.OnNotFinite({{7, 0, 0}, {7, 1, 2}});
+  stats.OnNotFinite({{7, 0, 0}, {7, 0, 2}, {7, 1, 3}});
+  WorkerJobReport report;
+  stats.OnStep(1, absl::UnixEpoch());
+  stats.Report(absl::UnixEpoch(), &report);
+  REQUIRE(report.not_finite_size() == 3);
+  CHECK((report.not_finite(0).table() == 0 && report.not_finite(0).field() == "user"));
+  CHECK((report.not_finite(1).table() == 2 && report.not_finite(1).field() == "site"));
+  CHECK(report.not_finite(2).table() == 3);
+  REQUIRE(report.troubles_size() == 1);
+  CHECK(report.troubles(0).message().find("of user (key 7), site (key 7), site (key 7); ") !=
+        std::string::npos);
+}
+
 TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {
   TaskCounts counts;
   counts.set_task(task);

@@ -199,10 +199,15 @@ std::string NoAucText(uint64_t examples, uint64_t positives) {
                       positives == 0 ? "0)" : "1)");
 }
 
+// A prediction beyond floats makes a mean that has up to 77 digits.
+std::string MetricText(double value) {
+  return std::fabs(value) < 1e9 ? absl::StrFormat("%.4f", value) : absl::StrFormat("%.4g", value);
+}
+
 std::string TaskText(const TaskResult& t) {
   std::string text;
   const auto add = [&text](const char* name, bool is, double value) {
-    if (is) absl::StrAppendFormat(&text, "%s%s %.4f", text.empty() ? "" : ", ", name, value);
+    if (is) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", MetricText(value));
   };
   add("AUC", t.has_auc(), t.auc());
   if (t.has_positives() && t.examples() > 0 && OneClass(t.positives(), t.examples())) {

@@ -23,6 +23,7 @@ void TrainingStats::OnBatch(const Batch& batch) {
   for (size_t i = 0; i < batch.labels.size(); ++i) {
     const float label = batch.labels[i], prediction = batch.predictions[i];
     if (std::isnan(label)) continue;
+    half.first_label_weight += batch.weights.empty() ? 1 : double{batch.weights[i]};
     const float p = prediction > 0 ? std::min(prediction, 1.0f) : 0.0f;  // no number: 0
     const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
     (label > 0.5f ? half.positive : half.negative)[bin] +=
@@ -257,8 +258,12 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   }
   const std::optional<Quality> recent = RecentQualityLocked();
   if (recent) out->set_training_loss(recent->loss);
+  out->set_training_weight(half_[0].weight + half_[1].weight);
   const std::optional<double> auc = recent ? recent->auc : std::nullopt;
   out->set_training_auc(auc.value_or(std::numeric_limits<double>::quiet_NaN()));
+  if (auc) {
+    out->set_training_auc_weight(half_[0].first_label_weight + half_[1].first_label_weight);
+  }
   for (const EvaluationResult& e : evaluations_) *out->add_evaluations() = e;
   out->set_finished(finished_);
   out->set_fatal(fatal_);

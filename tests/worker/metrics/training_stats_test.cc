@@ -111,6 +111,34 @@ TEST_CASE("what was not measured is not told", "[stats]") {
   CHECK(report.training_loss() == 0.5);
 }
 
+TEST_CASE("loss and AUC are told with the weights that they are means by", "[stats]") {
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> labels = {1, 0, kNone, 0}, scores = {0.75f, 0.25f, 0.5f, 1};
+  const std::vector<float> weights = {2, 0.5f, 4, 0};
+  TrainingStats stats;
+  const auto told = [&stats] {
+    WorkerJobReport report;
+    stats.Report(absl::UnixEpoch(), &report);
+    return report;
+  };
+  CHECK((told().training_weight() == 0 && told().training_auc_weight() == 0));
+  TrainingStats::Batch batch = BatchOf(labels, scores, 13);
+  batch.weights = weights;
+  batch.weight = 6.5;  // the third example has another label
+  stats.OnBatch(batch);
+  CHECK(told().training_loss() == 2);
+  CHECK(told().training_weight() == 6.5);
+  CHECK(told().training_auc() == 1);
+  CHECK(told().training_auc_weight() == 2.5);
+  // Without an AUC there is nothing that it would count for.
+  TrainingStats other;
+  other.SetBinary(false);
+  other.OnBatch(batch);
+  WorkerJobReport report;
+  other.Report(absl::UnixEpoch(), &report);
+  CHECK((report.training_weight() == 6.5 && report.training_auc_weight() == 0));
+}
+
 TEST_CASE("the first line that was left out is told", "[stats]") {
   TrainingStats stats;
   WorkerJobReport report;

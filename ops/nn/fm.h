@@ -14,9 +14,9 @@
 namespace strata::ops {
 
 // First order terms only: logit = bias + sum w x + sum numeric_weight x, one chain; w stands at
-// `column` of a row. A link is a fma; where x.fields is given, features' links are a product and a
-// sum, each rounded, so that a feature gives the same bits as a field into which it alone was
-// pooled. example (features) as in FmOutputs.
+// `column` of a row. A feature's link is a product and a sum, each rounded, so that a feature gives
+// the same bits as a field into which it alone was pooled; a number's link is a fma. example
+// (features) as in FmOutputs.
 void LinearForward(const SparseExamples& x, uint32_t column, float bias,
                    const float* numeric_weight, uint32_t begin, uint32_t end, float* logits,
                    uint32_t* example);

@@ -37,14 +37,16 @@ STRATA_HD float FmLogit(float second_order, float linear) {
 }
 
 // bias + sum w x + sum numeric_weight x, the weight at `column` of a row, those of numbers
-// numeric_stride apart.
+// numeric_stride apart. A feature's product is rounded before it is added: so it has the bits of a
+// field into which it alone was pooled, whether or not the batch names fields. Only some batches
+// name them, or pool: a line must not score by the others that come with it.
 STRATA_HD float FmLinear(const SparseExamples& x, uint32_t i, uint32_t column, float bias,
                          const float* numeric_weight, uint32_t numeric_stride) {
   float logit = bias;
   const float* weight = x.rows + column;
   for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) {
     const float w = weight[x.row[f] * x.stride];
-    logit = x.fields == nullptr ? exact::Fma(w, ValueOf(x, f), logit) : logit + w * ValueOf(x, f);
+    logit = logit + w * ValueOf(x, f);
   }
   const float* numeric = x.numeric + static_cast<size_t>(i) * x.numeric_count;
   for (uint32_t j = 0; j < x.numeric_count; ++j) {

@@ -63,14 +63,16 @@ uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
 void JobMachine::FillRates(JobStatus& out) const {
   double weight = 0, loss = 0, auc = 0, auc_weight = 0, rate = 0;
   for (const WorkerView& view : workers_) {
-    const double examples = static_cast<double>(view.last.examples());
-    rate += view.last.examples_per_second();
-    if (examples == 0) continue;
-    weight += examples;
-    loss += examples * view.last.training_loss();
-    if (!std::isfinite(view.last.training_auc())) continue;
-    auc_weight += examples;
-    auc += examples * view.last.training_auc();
+    const WorkerJobReport& last = view.last;
+    rate += last.examples_per_second();
+    if (last.training_weight() > 0) {
+      weight += last.training_weight();
+      loss += last.training_weight() * last.training_loss();
+    }
+    if (last.training_auc_weight() > 0 && std::isfinite(last.training_auc())) {
+      auc_weight += last.training_auc_weight();
+      auc += last.training_auc_weight() * last.training_auc();
+    }
   }
   // Lanes of bsp go together. The host of lane 0 knows when they stand and wait for an evaluation,
   // which to the others is a slow step.

@@ -139,6 +139,38 @@ TEST_CASE("a score comes with its line, not with the end of the input", "[predic
   CHECK(user.LeftNothing());
 }
 
+TEST_CASE("lines score the same in pieces and all together, whatever their values", "[predict]") {
+  const User user;
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    const int a = i * 7919 % 40, b = i * 104729 % 39;
+    text += (a + b) % 3 == 0 ? "1" : "0";
+    text += " 0:" + std::to_string(a) + ":0.3 1:" + std::to_string(100 + b) + ":0.7\n";
+  }
+  user.Write("train.libfm", text);
+  user.WriteJob("  checkpoint: {directory: c}\n");
+  REQUIRE(user.Strata("train -f job.yaml --set spec.data.format=libffm --set spec.model.type=fm "
+                      "--set spec.model.embeddingDim=4 --set spec.training.epochs=3")
+              .exit_code == 0);
+  // A line without its first field: what is read with it has to name the fields of each feature.
+  user.Write("all", text + "1 1:105:0.7\n");
+  std::istringstream lines(text), scores(user.Strata("predict --checkpoint c all").out);
+  Piped piped(user, "predict --checkpoint c -");
+  std::string line, score, together, apart;
+  for (size_t piece = 1; lines; piece = piece % 5 + 1) {
+    std::string some;
+    size_t count = 0;
+    for (; count < piece && std::getline(lines, line); ++count) some += line + "\n";
+    piped.Write(some);
+    for (; count > 0 && std::getline(scores, score); --count) {
+      together += score + "\n";
+      apart += piped.ReadLine() + "\n";
+    }
+  }
+  CHECK(together.size() > 300);
+  CHECK(apart == together);
+}
+
 TEST_CASE("memory does not grow with the lines", "[predict]") {
   const Predictor user;
   Piped piped(user, "predict --checkpoint c --scores-only -");

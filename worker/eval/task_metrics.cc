@@ -26,6 +26,14 @@ double HuberOf(double residual, double delta) {
   return size <= delta ? 0.5 * size * size : delta * (size - 0.5 * delta);
 }
 
+// A prediction beyond floats, such as e^z of a line far from all others, is measured as the
+// greatest one: a mean that holds it is far too high, but a number that can be compared.
+float Bounded(float prediction) {
+  constexpr float kGreatest = std::numeric_limits<float>::max();
+  if (std::isnan(prediction)) return prediction;
+  return std::clamp(prediction, -kGreatest, kGreatest);
+}
+
 // Mean of the loss, without the task's weight.
 double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
                 const ops::WeightedSums& sums) {
@@ -83,7 +91,7 @@ TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
     const float label = labels_[i * tasks_.size() + task];
     if (std::isnan(label)) continue;
     labels.push_back(label);
-    scores.push_back(predictions_[i * tasks_.size() + task]);
+    scores.push_back(Bounded(predictions_[i * tasks_.size() + task]));
     if (!units_.empty()) units.push_back(units_[i]);
     if (!groups_.empty()) groups.push_back(groups_[i]);
   }

@@ -23,6 +23,7 @@ void TrainingStats::OnBatch(const Batch& batch) {
   for (size_t i = 0; i < batch.labels.size(); ++i) {
     const float label = batch.labels[i], prediction = batch.predictions[i];
     if (std::isnan(label)) continue;
+    half.first_label_weight += batch.weights.empty() ? 1 : double{batch.weights[i]};
     const uint64_t units =
         batch.weights.empty()
             ? 1
@@ -93,7 +94,9 @@ void TrainingStats::NameFields(std::vector<std::string> names) {
 void TrainingStats::OnNotFinite(const std::vector<Feature>& features) {
   absl::MutexLock lock(&mu_);
   for (const Feature& f : features) {
-    const auto same = [&f](const Feature& known) { return known.key == f.key; };
+    const auto same = [&f](const Feature& known) {
+      return known.table == f.table && known.key == f.key;
+    };
     if (not_finite_.size() == kMostNotFinite) break;
     if (std::none_of(not_finite_.begin(), not_finite_.end(), same)) not_finite_.push_back(f);
   }
@@ -261,8 +264,12 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   }
   const std::optional<Quality> recent = RecentQualityLocked();
   if (recent) out->set_training_loss(recent->loss);
+  out->set_training_weight(half_[0].weight + half_[1].weight);
   const std::optional<double> auc = recent ? recent->auc : std::nullopt;
   out->set_training_auc(auc.value_or(std::numeric_limits<double>::quiet_NaN()));
+  if (auc) {
+    out->set_training_auc_weight(half_[0].first_label_weight + half_[1].first_label_weight);
+  }
   for (const EvaluationResult& e : evaluations_) *out->add_evaluations() = e;
   out->set_finished(finished_);
   out->set_fatal(fatal_);

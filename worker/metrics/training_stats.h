@@ -35,7 +35,7 @@ class TrainingStats {
     uint64_t examples = 0;
     uint64_t bad_lines = 0;
     double loss = 0;    // summed over examples and labels, with their weights
-    double weight = 0;  // the sum of the examples' weights
+    double weight = 0;  // the sum of the weights of examples that have a label
     // Of the first label: (examples) each; a label that is no number is none. weights: or empty,
     // all 1.
     std::span<const float> labels, predictions, weights;
@@ -96,8 +96,8 @@ class TrainingStats {
   StageTimes& stages() { return stages_; }
   const StageTimes& stages() const { return stages_; }
 
-  // Adds the counters to a report; loss and AUC are of the recent steps. Where there are none, the
-  // loss is 0; without an AUC it is no number.
+  // Adds the counters to a report; loss and AUC are of the recent steps, with the weights of what
+  // they are of. Where there are none, the loss is 0; without an AUC it is no number.
   // examples_per_second: of this worker's lanes, in time of training: without what is between Stand
   // and GoOn. While they train, over the time since the last mark but one (marks are steps at least
   // kRateSpan apart), so it falls towards 0 while nothing moves; when they are trained, from the
@@ -126,6 +126,7 @@ class TrainingStats {
     double weight = 0;
     double loss = 0;
     bool numbers = true;  // all predictions are
+    double first_label_weight = 0;  // of examples that have it
     // In units of kWeightUnit where examples have weights.
     std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
     std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);

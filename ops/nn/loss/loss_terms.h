@@ -42,7 +42,8 @@ STRATA_HD LossOutput BareLoss(LossKind kind, float z, float y, float delta) {
   if (kind == LossKind::kPoisson) return {p, p - y * z, r};
   const float size = exact::Abs(r);
   if (kind == LossKind::kSquared || size <= delta) return {p, 0.5f * r * r, r};
-  return {p, delta * (size - 0.5f * delta), r < 0.0f ? -delta : delta};
+  // No number stays none: a row must not learn of it.
+  return {p, delta * (size - 0.5f * delta), r < 0.0f ? -delta : r > 0.0f ? delta : r};
 }
 
 // With both weights. An example without a label (y is no number) has no loss; a weight of nothing

@@ -1,6 +1,7 @@
 // What users are told of durations, whose beginning an earlier run of the scheduler has seen.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -150,49 +151,89 @@ TEST_CASE("the checkpoint that is being written has bytes and a time left", "[sc
   CHECK(cluster.status().checkpoint_written_bytes() == 0);
 }
 
-TEST_CASE(
-    "bsp: the rate is that of lane 0's host, for all lanes; the AUC is of workers that have one",
-    "[scheduler]") {
-  const TempFolder folder;
-  ManualTimer timer;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
-  Nodes nodes;
-  nodes.works = false;
-  SimWorker other("w1", nodes.job, &nodes.servers);
-  other.Start(3);
-  SubmitRequest request = Job("job", folder.path() + "/c");
-  request.mutable_job()->mutable_spec()->mutable_replicas()->set_workers(2);
-  REQUIRE(scheduler->Submit(request, kTimeout).ok());
-  nodes.Until(*scheduler, [&] {
-    auto told = scheduler->Sync(other.Report(), kTimeout);
-    REQUIRE(told.ok());
-    other.Act(*told);
-    return Get(*scheduler, "job").state() == RUNNING;
-  });
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  const auto say = [&](const SimWorker& worker, double rate, double auc) {
+// A synchronous job that runs on two workers of a lane each.
+struct TwoWorkers {
+  TwoWorkers() {
+    nodes.works = false;
+    other.Start(3);
+    SubmitRequest request = Job("job", folder.path() + "/c");
+    request.mutable_job()->mutable_spec()->mutable_replicas()->set_workers(2);
+    REQUIRE(scheduler->Submit(request, kTimeout).ok());
+    nodes.Until(*scheduler, [&] {
+      auto told = scheduler->Sync(other.Report(), kTimeout);
+      REQUIRE(told.ok());
+      other.Act(*told);
+      return status().state() == RUNNING;
+    });
+  }
+  JobStatus status() const { return Get(*scheduler, "job"); }
+  // The worker reports, with that. True when it has lane 0.
+  bool Say(const SimWorker& worker, const std::function<void(WorkerJobReport&)>& fill) const {
     NodeReport report = worker.Report();
     REQUIRE(report.worker_jobs_size() == 1);
-    report.mutable_worker_jobs(0)->set_examples_per_second(rate);
-    report.mutable_worker_jobs(0)->set_examples(10);
-    report.mutable_worker_jobs(0)->set_training_auc(auc);
+    fill(*report.mutable_worker_jobs(0));
     report.set_seen_version(0);
     const auto told = scheduler->Sync(report, kTimeout);
     REQUIRE(told.ok());
     REQUIRE(told->worker_jobs(0).lanes_size() == 1);
     return told->worker_jobs(0).lanes(0) == 0;
+  }
+
+  const TempFolder folder;
+  ManualTimer timer;
+  std::unique_ptr<Scheduler> scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  Nodes nodes;
+  SimWorker other{"w1", nodes.job, &nodes.servers};
+};
+
+TEST_CASE(
+    "bsp: the rate is that of lane 0's host, for all lanes; the AUC is of workers that have one",
+    "[scheduler]") {
+  const TwoWorkers two;
+  const SimWorker &worker = two.nodes.worker, &other = two.other;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto say = [&two](const SimWorker& of, double rate, double auc) {
+    return two.Say(of, [&](WorkerJobReport& report) {
+      report.set_examples_per_second(rate);
+      report.set_examples(10);
+      report.set_training_auc(auc);
+      report.set_training_auc_weight(std::isnan(auc) ? 0 : 10);
+    });
   };
   // It evaluates, and its clock stands; to the other one a step takes long.
-  const bool first_hosts = say(nodes.worker, 100, none);
+  const bool first_hosts = say(worker, 100, none);
   say(other, 100, none);
-  CHECK(std::isnan(Get(*scheduler, "job").training_auc()));
-  say(first_hosts ? other : nodes.worker, 1, 0.75);
-  CHECK(Get(*scheduler, "job").training_auc() == 0.75);
-  CHECK(Get(*scheduler, "job").examples_per_second() == 200);
+  CHECK(std::isnan(two.status().training_auc()));
+  say(first_hosts ? other : worker, 1, 0.75);
+  CHECK(two.status().training_auc() == 0.75);
+  CHECK(two.status().examples_per_second() == 200);
   // One that has measured nothing yet: what the others have.
-  say(first_hosts ? nodes.worker : other, 0, 0.25);
-  CHECK(Get(*scheduler, "job").training_auc() == 0.5);
-  CHECK(Get(*scheduler, "job").examples_per_second() == 1);
+  say(first_hosts ? worker : other, 0, 0.25);
+  CHECK(two.status().training_auc() == 0.5);
+  CHECK(two.status().examples_per_second() == 1);
+}
+
+// Examples of one worker weigh more than those of the other, and not all have the first label.
+TEST_CASE("loss and AUC of training are means by the weights of what was measured", "[scheduler]") {
+  const TwoWorkers two;
+  const auto say = [&two](const SimWorker& of, double weight, double loss, double auc_weight,
+                          double auc) {
+    two.Say(of, [&](WorkerJobReport& report) {
+      report.set_examples(10);
+      report.set_training_weight(weight);
+      report.set_training_loss(loss);
+      report.set_training_auc_weight(auc_weight);
+      report.set_training_auc(auc);
+    });
+  };
+  say(two.nodes.worker, 30, 0.25, 1, 0.5);
+  say(two.other, 10, 0.75, 3, 0.75);
+  CHECK(two.status().training_loss() == 0.375);
+  CHECK(two.status().training_auc() == 0.6875);
+  // One whose examples weigh nothing has no mean.
+  say(two.other, 0, 0, 0, std::numeric_limits<double>::quiet_NaN());
+  CHECK(two.status().training_loss() == 0.25);
+  CHECK(two.status().training_auc() == 0.5);
 }
 
 TEST_CASE("rows that were refused outlive the scheduler", "[scheduler]") {

@@ -189,6 +189,36 @@ TEST_CASE("a first label that is no class gives its loss", "[eval]") {
   CHECK(result.logloss() == result.tasks(0).loss());
 }
 
+TEST_CASE("a prediction beyond floats is measured as the greatest one", "[eval]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr double kGreatest = std::numeric_limits<float>::max();
+  const double label = GENERATE(0.0, 3.0);
+  std::vector<TaskSpec> tasks = Tasks();
+  std::swap(tasks[0], tasks[2]);
+  TaskMetrics metrics(tasks, {.by_task = true}, std::nullopt);
+  Batch batch = Lines();
+  batch.weights.clear();
+  std::vector<float> predictions(12, 1.0f);
+  for (size_t i = 0; i < 4; ++i) batch.labels[3 * i] = 1;
+  batch.labels[3] = static_cast<float>(label);
+  predictions[3] = kInfinity;
+  predictions[4] = -kInfinity;  // of a label that this line does not have
+  predictions[10] = -kInfinity;
+  metrics.Add(batch, predictions);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  const TaskResult& visits = result.tasks(0);
+  CHECK(visits.mae() == Approx(kGreatest / 4));
+  CHECK(visits.mse() == Approx(kGreatest * kGreatest / 4));
+  CHECK(visits.calibration() == Approx(kGreatest / (3 + label)));
+  const double loss = (3 * 1 + kGreatest - label * std::log(kGreatest)) / 4;
+  CHECK(visits.loss() == Approx(loss));
+  CHECK(LossOf(result) == visits.loss());  // what patience goes by
+  const TaskResult& stars = result.tasks(1);
+  CHECK(stars.mae() == Approx(kGreatest / 3));
+  CHECK(stars.loss() == Approx(kGreatest / 3));  // Huber's, of delta 1
+}
+
 // A line of one task, for loops over pairs of lines.
 struct Line {
   double label, score, weight;

@@ -111,6 +111,34 @@ TEST_CASE("what was not measured is not told", "[stats]") {
   CHECK(report.training_loss() == 0.5);
 }
 
+TEST_CASE("loss and AUC are told with the weights that they are means by", "[stats]") {
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> labels = {1, 0, kNone, 0}, scores = {0.75f, 0.25f, 0.5f, 1};
+  const std::vector<float> weights = {2, 0.5f, 4, 0};
+  TrainingStats stats;
+  const auto told = [&stats] {
+    WorkerJobReport report;
+    stats.Report(absl::UnixEpoch(), &report);
+    return report;
+  };
+  CHECK((told().training_weight() == 0 && told().training_auc_weight() == 0));
+  TrainingStats::Batch batch = BatchOf(labels, scores, 13);
+  batch.weights = weights;
+  batch.weight = 6.5;  // the third example has another label
+  stats.OnBatch(batch);
+  CHECK(told().training_loss() == 2);
+  CHECK(told().training_weight() == 6.5);
+  CHECK(told().training_auc() == 1);
+  CHECK(told().training_auc_weight() == 2.5);
+  // Without an AUC there is nothing that it would count for.
+  TrainingStats other;
+  other.SetBinary(false);
+  other.OnBatch(batch);
+  WorkerJobReport report;
+  other.Report(absl::UnixEpoch(), &report);
+  CHECK((report.training_weight() == 6.5 && report.training_auc_weight() == 0));
+}
+
 TEST_CASE("the first line that was left out is told", "[stats]") {
   TrainingStats stats;
   WorkerJobReport report;
@@ -287,6 +315,23 @@ TEST_CASE("gradients that are not finite are a trouble that names fields and key
   other.set_reason("MetricsLost");
   stats.SetTrouble(other);
   CHECK(told().troubles_size() == 2);
+}
+
+TEST_CASE("tables have keys of their own among those that are not finite", "[stats]") {
+  TrainingStats stats;
+  stats.NameFields({"user", "site"});
+  stats.OnNotFinite({{7, 0, 0}, {7, 1, 2}});
+  stats.OnNotFinite({{7, 0, 0}, {7, 0, 2}, {7, 1, 3}});
+  WorkerJobReport report;
+  stats.OnStep(1, absl::UnixEpoch());
+  stats.Report(absl::UnixEpoch(), &report);
+  REQUIRE(report.not_finite_size() == 3);
+  CHECK((report.not_finite(0).table() == 0 && report.not_finite(0).field() == "user"));
+  CHECK((report.not_finite(1).table() == 2 && report.not_finite(1).field() == "site"));
+  CHECK(report.not_finite(2).table() == 3);
+  REQUIRE(report.troubles_size() == 1);
+  CHECK(report.troubles(0).message().find("of user (key 7), site (key 7), site (key 7); ") !=
+        std::string::npos);
 }
 
 TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {

@@ -1,11 +1,15 @@
 // Fields with several features, against batches in which somebody pooled them before.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "ops/parallel.h"
 #include "tests/worker/models/problem.h"
+#include "worker/data/formats/line_parser.h"
 #include "worker/models/models.h"
+#include "worker/step/batch.h"
 
 namespace strata {
 namespace {
@@ -23,6 +27,85 @@ const std::vector<Shape> kShapes = {
     {"deepfm", 5, 3, 9, {8}, 50, 40, true},
     {"dcn_v2", 5, 3, 9, {8}, 50, 40, true, Fields::kOrdinal, {}, 2, 3},
     {"dlrm", 5, 3, 9, {8}, 50, 40, true, Fields::kOrdinal, {7}}};
+
+// All models, with a named field for each feature.
+std::vector<Shape> AllModels() {
+  std::vector<Shape> shapes = kShapes;
+  Shape tower = {"shared_bottom", 5, 3, 9, {8}, 50, 40, true};
+  tower.tower_hidden = {6};
+  tower.labels = "bs";
+  Shape mmoe = {"mmoe", 5, 3, 9, {}, 50, 40, true};
+  mmoe.experts = 3;
+  mmoe.expert_hidden = {7};
+  mmoe.tower_hidden = {5};
+  mmoe.labels = "bp";
+  Shape din = {"din", 5, 3, 9, {8}, 50, 40, true};
+  din.attention_hidden = {6};
+  shapes.insert(shapes.end(), {tower, mmoe, din});
+  din.sequences = 1;
+  Shape max = kShapes[0];  // lr that pools
+  max.max = true;
+  shapes.insert(shapes.end(), {din, max});
+  for (Shape& shape : shapes) shape.batch = 300;
+  return shapes;
+}
+
+// A batch of example i alone, as a reader gives it.
+Problem Alone(const Problem& p, uint32_t i) {
+  Problem one = p;
+  const Batch& from = p.batch;
+  Batch& b = one.batch;
+  const uint32_t begin = from.offsets[i], end = from.offsets[i + 1];
+  const auto take = [](auto& values, size_t first, size_t last) {
+    if (!values.empty()) values = {values.begin() + first, values.begin() + last};
+  };
+  b.size = 1;
+  b.offsets = {0, end - begin};
+  take(b.labels, size_t{i} * b.tasks, size_t{i + 1} * b.tasks);
+  take(b.dense, size_t{i} * b.numeric, size_t{i + 1} * b.numeric);
+  take(b.keys, begin, end);
+  take(b.values, begin, end);
+  take(b.fields, begin, end);
+  take(b.sequence_first, size_t{i} * b.sequences, size_t{i + 1} * b.sequences);
+  take(b.sequence_length, size_t{i} * b.sequences, size_t{i + 1} * b.sequences);
+  for (uint32_t& first : b.sequence_first) first -= begin;
+  LineParser::Finish(&b);
+  one.Route(p.unique);
+  return one;
+}
+
+// Gives the last example that has two features both in one field, so that the batch needs pooling.
+void NeedPooling(Problem* p) {
+  Batch& b = p->batch;
+  uint32_t i = b.size - 1;
+  while (b.offsets[i + 1] - b.offsets[i] < 2) --i;
+  b.fields[b.offsets[i + 1] - 2] = b.fields[b.offsets[i + 1] - 1];
+}
+
+TEST_CASE("an example scores the same bits alone and among others", "[models]") {
+  const auto parallel = ops::MakeParallel(2);
+  for (Shape shape : AllModels()) {
+    shape.named = Fields::kSingle;
+    for (const bool pooled : {false, true}) {
+      INFO(Describe(shape) << (shape.max ? ", max" : "") << (pooled ? ", pooled" : ""));
+      Problem p(shape, 14);
+      if (pooled) NeedPooling(&p);
+      const auto model = MakeModel(p.tables);
+      REQUIRE(model.ok());
+      const std::vector<float> all = RunPredict(p, **model, parallel.get());
+      std::vector<float> alone;
+      int without_fields = 0;
+      for (uint32_t i = 0; i < p.batch.size; ++i) {
+        const Problem one = Alone(p, i);
+        if (one.batch.fields.empty() && !one.batch.keys.empty()) ++without_fields;
+        const std::vector<float> scores = RunPredict(one, **model, parallel.get());
+        alone.insert(alone.end(), scores.begin(), scores.end());
+      }
+      CHECK(SameBits(alone, all));
+      CHECK(without_fields > 0);
+    }
+  }
+}
 
 TEST_CASE("a batch gives the same bits whether it passed through pooling or not", "[models]") {
   const auto parallel = ops::MakeParallel(2);

@@ -204,10 +204,15 @@ constexpr char kNoNumbersText[] =
     "nothing is defined (the model predicts what is no number; train anew with lower "
     "spec.optimizer learning rates, and look at the condition GradientsNotFinite)";
 
+// A prediction beyond floats makes a mean that has up to 77 digits.
+std::string MetricText(double value) {
+  return std::fabs(value) < 1e9 ? absl::StrFormat("%.4f", value) : absl::StrFormat("%.4g", value);
+}
+
 std::string TaskText(const TaskResult& t) {
   std::string text;
   const auto add = [&text](const char* name, bool is, double value) {
-    if (is) absl::StrAppendFormat(&text, "%s%s %.4f", text.empty() ? "" : ", ", name, value);
+    if (is) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", MetricText(value));
   };
   add("AUC", t.has_auc(), t.auc());
   if (t.has_positives() && t.examples() > 0 && OneClass(t.positives(), t.examples())) {

@@ -117,6 +117,25 @@ TEST_CASE("tasks of all kinds have losses.h's bits", "[ops][cuda][exact]") {
   }
 }
 
+TEST_CASE("a sum that is no number leaves neither a loss nor a derivative", "[ops][cuda]") {
+  const std::vector<Loss> tasks = {
+      {LossKind::kLogistic}, {LossKind::kSquared}, {LossKind::kPoisson}, {LossKind::kHuber}};
+  const auto n = static_cast<uint32_t>(tasks.size());
+  for (TestApi& test : Apis()) {
+    INFO(test.name);
+    DeviceVector<float> z(test, std::vector<float>(n, kNone)), y(test, n, 1.0f), p(test, n);
+    DeviceVector<float> cost(test, n), gradient(test, n);
+    DeviceVector<uint32_t> count(test, std::vector<uint32_t>{1});
+    REQUIRE(TaskLosses(*test.api, {tasks, 1, {z.get(), n}, p.get()},
+                       {count.get(), y.get(), nullptr, 1.0f, cost.get(), {gradient.get(), n}},
+                       test.stream.get())
+                .ok());
+    for (const std::vector<float>& got : {p.Get(), cost.Get(), gradient.Get()}) {
+      for (const float x : got) CHECK(std::isnan(x));
+    }
+  }
+}
+
 TEST_CASE("more tasks than a kernel takes are refused", "[ops][cuda]") {
   TestApi test = std::move(Apis().front());
   const std::vector<Loss> tasks(kMostTasks + 1);

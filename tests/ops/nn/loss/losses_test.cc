@@ -91,6 +91,18 @@ TEST_CASE("an example without a label, or of no weight, adds nothing", "[ops]") 
   }
 }
 
+TEST_CASE("a sum that is no number leaves neither a loss nor a derivative", "[ops]") {
+  const std::vector<float> sums = {std::numeric_limits<float>::quiet_NaN()}, labels = {1};
+  for (const Loss& loss : Losses()) {
+    INFO("kind " << static_cast<int>(loss.kind) << " offset " << loss.offset);
+    float prediction = 0, cost = 0, gradient = 0;
+    TaskLosses(loss, {1, sums.data(), labels.data(), 1, nullptr}, &prediction, 1, &cost, &gradient);
+    CHECK(std::isnan(prediction));
+    CHECK(std::isnan(cost));
+    CHECK(std::isnan(gradient));
+  }
+}
+
 TEST_CASE("a loss without an offset leaves a sum its bits, a negative zero too", "[ops]") {
   const std::vector<float> sums = {-0.0f, 0.0f, 0x1p-149f, -0x1p-149f, -3e38f, 3e38f};
   for (const LossKind kind : {LossKind::kSquared, LossKind::kHuber}) {

@@ -242,6 +242,18 @@ TEST_CASE("what a diverged model scores is told with the remedy", "[job_text]") 
   CHECK(TrainingText(s, ", AUC").find("loss is no finite number") == 0);
 }
 
+TEST_CASE("a metric of many digits is short", "[job_text]") {
+  EvaluationResult result;
+  TaskResult& visits = *result.add_tasks();
+  visits.set_label("visits");
+  visits.set_examples(300);
+  visits.set_loss(1.1e36);
+  visits.set_weight(300);
+  visits.set_mse(3.8597363079105398e74);
+  visits.set_mae(123456789.25);
+  CHECK(EvaluationText(result) == "visits: mse 3.86e+74, mae 123456789.2500");
+}
+
 TEST_CASE("a first label that no line has is no result", "[job_text]") {
   JobStatus s = Finished();
   EvaluationResult& result = *s.mutable_result();

@@ -34,7 +34,9 @@ namespace strata::server {
 class RequestMemory {
  public:
   explicit RequestMemory(uint64_t limit) : limit_(limit) {}
-  // Counts `bytes` until the returned token is gone. RESOURCE_EXHAUSTED over the limit.
+  // Counts `bytes` until the returned token is gone. RESOURCE_EXHAUSTED while others leave too
+  // little of the limit; INVALID_ARGUMENT where all of it is too little, so that nobody tries for
+  // ever.
   absl::StatusOr<std::shared_ptr<void>> Take(uint64_t bytes);
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }

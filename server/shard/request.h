@@ -1,7 +1,5 @@
 // A pull or a push being worked on by the shards that it speaks of, and the reply that the last of
 // them sends.
-// Tested by tests/server/shard/cut_consistency_test.cc
-// Tested by tests/server/data_service_test.cc
 #ifndef STRATA_SERVER_SHARD_REQUEST_H_
 #define STRATA_SERVER_SHARD_REQUEST_H_
 

@@ -121,7 +121,8 @@ struct ValueGroup {
 // For the outcomes without values: Make({}).
 class PullReplyEncoder : public GroupWriter {
  public:
-  // RESOURCE_EXHAUSTED over kMaxMessageBytes, or without memory.
+  // INVALID_ARGUMENT over the bounds of message_limits.h: whoever asked must name fewer shards, and
+  // would ask for ever if it were told to try again. RESOURCE_EXHAUSTED without memory.
   static absl::StatusOr<PullReplyEncoder> Make(std::span<const ValueGroup> groups);
 
   // Call once, after all writers are done. The encoder is empty afterwards.

@@ -311,13 +311,22 @@ void GroupWriter::AddGroup(uint8_t*& at, uint32_t field, TableId table, ShardId 
   place.crc_at = static_cast<size_t>(p.crc - base);
 }
 
+namespace {
+
+absl::Status AskForLess(const absl::Status& too_large) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(too_large.message(), "; a pull of fewer shards or keys fits"));
+}
+
+}  // namespace
+
 absl::StatusOr<PullReplyEncoder> PullReplyEncoder::Make(std::span<const ValueGroup> groups) {
   const absl::Status counts = CheckCount("PullReply", "groups", groups.size(), kMaxGroups);
-  if (!counts.ok()) return counts;
+  if (!counts.ok()) return AskForLess(counts);
   size_t bytes = kMaxFixedBytes;
   for (const ValueGroup& g : groups) {
     if (!AddGroupBytes(g.keys, 0, ValueBytes(g.codec, g.dim), bytes)) {
-      return TooLarge("PullReply", bytes);
+      return AskForLess(TooLarge("PullReply", bytes));
     }
   }
   absl::StatusOr<BufferBuilder> out = BufferBuilder::Make(bytes);

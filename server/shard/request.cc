@@ -7,6 +7,12 @@
 namespace strata::server {
 
 absl::StatusOr<std::shared_ptr<void>> RequestMemory::Take(uint64_t bytes) {
+  if (bytes > limit_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a request takes ", bytes, " bytes with its reply, and this server holds at most ", limit_,
+        " of all requests; start it with more --request-bytes, or set a smaller "
+        "spec.training.batchSize or a larger spec.storage.shardsPerServer"));
+  }
   const uint64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
   if (before + bytes > limit_) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);

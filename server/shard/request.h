@@ -1,7 +1,5 @@
 // A pull or a push being worked on by the shards that it speaks of, and the reply that the last of
 // them sends.
-// Tested by tests/server/shard/cut_consistency_test.cc
-// Tested by tests/server/data_service_test.cc
 #ifndef STRATA_SERVER_SHARD_REQUEST_H_
 #define STRATA_SERVER_SHARD_REQUEST_H_
 
@@ -34,7 +32,9 @@ namespace strata::server {
 class RequestMemory {
  public:
   explicit RequestMemory(uint64_t limit) : limit_(limit) {}
-  // Counts `bytes` until the returned token is gone. RESOURCE_EXHAUSTED over the limit.
+  // Counts `bytes` until the returned token is gone. RESOURCE_EXHAUSTED while others leave too
+  // little of the limit; INVALID_ARGUMENT where all of it is too little, so that nobody tries for
+  // ever.
   absl::StatusOr<std::shared_ptr<void>> Take(uint64_t bytes);
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   uint64_t limit() const { return limit_; }

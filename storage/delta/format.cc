@@ -16,6 +16,19 @@ constexpr uint32_t kWithState = 1;
 constexpr uint32_t kWhole = 2;
 constexpr uint32_t kAllTables = 4;
 constexpr uint32_t kRemovals = 8;
+constexpr size_t kTablesAt = 80;  // in a header; behind them come 8 bytes
+
+// No value: no table stands there behind the one before.
+std::optional<DeltaTable> ReadTable(FieldReader& r, const DeltaTable* before) {
+  DeltaTable t;
+  t.id = TableId(r.U32());
+  const uint32_t kind = r.U32();
+  t.kind = static_cast<TableKind>(kind);
+  t.dim = r.U32();
+  t.state_floats = r.U32();
+  if (kind > 1 || t.dim == 0 || (before != nullptr && !(before->id < t.id))) return {};
+  return t;
+}
 
 }  // namespace
 
@@ -59,6 +72,19 @@ std::optional<size_t> DeltaHeaderBytes(std::span<const uint8_t> fixed) {
   return kDeltaFixedBytes + tables * kDeltaTableBytes;
 }
 
+bool MayBeginDeltaHeader(std::span<const uint8_t> bytes) {
+  const auto size = DeltaHeaderBytes(bytes);
+  if (!size) return false;
+  const size_t tables = (*size - kDeltaFixedBytes) / kDeltaTableBytes;
+  FieldReader r(bytes.data() + kTablesAt);
+  std::optional<DeltaTable> before;
+  for (size_t i = 0; i < tables && kTablesAt + (i + 1) * kDeltaTableBytes <= bytes.size(); ++i) {
+    before = ReadTable(r, before ? &*before : nullptr);
+    if (!before) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<DeltaHeader> ParseDeltaHeader(std::span<const uint8_t> bytes) {
   const auto bad = [](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat(what...));
@@ -88,19 +114,12 @@ absl::StatusOr<DeltaHeader> ParseDeltaHeader(std::span<const uint8_t> bytes) {
   r.U32();
   r.U64();
   for (uint32_t i = 0; i < tables; ++i) {
-    DeltaTable t;
-    t.id = TableId(r.U32());
-    const uint32_t kind = r.U32();
-    t.kind = static_cast<TableKind>(kind);
-    t.dim = r.U32();
-    t.state_floats = r.U32();
-    if (kind > 1 || t.dim == 0 || (!header.tables.empty() && !(header.tables.back().id < t.id))) {
-      return bad("table ", i, " of the header contradicts itself");
+    const auto t = ReadTable(r, header.tables.empty() ? nullptr : &header.tables.back());
+    if (!t) return bad("table ", i, " of the header contradicts itself");
+    if ((uint64_t{t->dim} + t->state_floats) * 4 + 8 > kDeltaMostRowBytes) {
+      return bad("rows of table ", t->id.value, " have more than ", kDeltaMostRowBytes, " bytes");
     }
-    if ((uint64_t{t.dim} + t.state_floats) * 4 + 8 > kDeltaMostRowBytes) {
-      return bad("rows of table ", t.id.value, " have more than ", kDeltaMostRowBytes, " bytes");
-    }
-    header.tables.push_back(t);
+    header.tables.push_back(*t);
   }
   if (header.whole && !(header.from == DeltaPoint{})) return bad("a whole model that follows one");
   return header;

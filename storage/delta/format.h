@@ -52,7 +52,8 @@ struct DeltaHeader {
 inline constexpr uint32_t kDeltaVersion = 1;
 inline constexpr size_t kDeltaFixedBytes = 88;  // of a header, before its tables
 inline constexpr size_t kDeltaTableBytes = 16;  // of each
-inline constexpr size_t kDeltaMostTables = 1024;
+// The hashed ones that a job may have at most (spec.tables), and the dense one.
+inline constexpr size_t kDeltaMostTables = 1024 + 1;
 inline constexpr size_t kDeltaBlockHead = 40;
 // A reader holds one block: rows of a block are at most this many bytes, or one row.
 inline constexpr size_t kDeltaBlockBytes = size_t{1} << 18;
@@ -75,6 +76,10 @@ struct DeltaBlockHead {
 std::vector<uint8_t> EncodeDeltaHeader(const DeltaHeader& header);
 // Bytes of the whole header, from its first kDeltaFixedBytes; no value: these are no delta's.
 std::optional<size_t> DeltaHeaderBytes(std::span<const uint8_t> fixed);
+// Whether a header whose end is cut off may begin with these bytes, at least kDeltaFixedBytes and
+// less than DeltaHeaderBytes: all tables that are there are some, so that a number of tables that
+// is damaged is not taken for a cut.
+bool MayBeginDeltaHeader(std::span<const uint8_t> bytes);
 // INVALID_ARGUMENT says what is wrong, without the file's name.
 absl::StatusOr<DeltaHeader> ParseDeltaHeader(std::span<const uint8_t> bytes);
 

@@ -154,9 +154,6 @@ absl::Status RemovedWriter::Sync() {
 
 namespace {
 
-// A header of three tables, and more.
-constexpr uint64_t kMostTornHeader = kDeltaFixedBytes + 3 * kDeltaTableBytes + 1;
-
 // One file on its way into `out`.
 class FileReader {
  public:
@@ -243,8 +240,9 @@ absl::Status FileReader::Read(RemovedSummary& out) {
     }
     header_bytes = header;
     if (*size - at < *header) {
-      // More than the header of the tables that there are could lack: their number is damaged.
-      if (*size - at < kMostTornHeader) break;
+      std::vector<uint8_t> rest(*size - at);
+      if (absl::Status s = file_.ReadAt(at, rest); !s.ok()) return s;
+      if (MayBeginDeltaHeader(rest)) break;
       return DamagedFile(file_.path(), at, "a header without an end");
     }
     const auto bytes = ReadDelta(at, out);

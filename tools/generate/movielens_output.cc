@@ -111,6 +111,10 @@ absl::StatusOr<MovielensResult> GenerateMovielens(
     text.clear();
     if (progress) progress(i + 1);
   }
+  // One of other rows that these replace must not be taken for theirs.
+  if (!result.to_device) {
+    if (absl::Status s = teacher.RemoveOld(); !s.ok()) return s;
+  }
   if (absl::Status s = file.Finish(); !s.ok()) return s;
   quality.Finish(&result);
   if (result.to_device) return result;

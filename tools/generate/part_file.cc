@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/files/durable_name.h"
 #include "proto/runtime/files/locked_file.h"
 #include "proto/runtime/files/prediction_names.h"
 
@@ -69,10 +70,16 @@ absl::Status PartFile::Write(const std::string& text) {
   return absl::OkStatus();
 }
 
+absl::Status PartFile::RemoveOld() {
+  const int removed = files_.Remove(path_);
+  if (removed >= 0 || removed == -ENOENT) return absl::OkStatus();
+  return Error(-removed, "cannot be removed", path_);
+}
+
 absl::Status PartFile::Finish() {
   if (to_device()) return device_.Finish();
   int error = ErrorOfClosing(fd_);
-  if (error == 0) error = -files_.Rename(part_, path_);
+  if (error == 0) error = -NameDurably(fd_, part_, path_, files_);
   if (error != 0) return Error(error, "cannot be completed", path_);
   files_.Close(fd_);
   fd_ = -1;

@@ -27,6 +27,9 @@ class PartFile {
   // After Open.
   bool to_device() const { return device_.is_open(); }
   absl::Status Write(const std::string& text);
+  // Removes the file of that name that was there before, if there is one. REQUIRES: it is open, and
+  // not a device.
+  absl::Status RemoveOld();
   absl::Status Finish();
 
  private:

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -27,7 +28,10 @@ struct CohortData {
   std::vector<std::shared_ptr<const PreparedLane>> prepared;  // as lanes
   UnionKeys all;                                              // of all lanes; no place of one alone
   ParameterBlock weights;                                     // of `all`
-  device::RowMemory* memory = nullptr;                        // of weights.rows_there
+  // Of a pull in parts that is not answered whole yet: the shards whose weights are here. They stay
+  // right, as the weights of a step are the same whenever they are asked for.
+  std::set<ShardId> served;
+  device::RowMemory* memory = nullptr;  // of weights.rows_there
 
   KeyList keys() const { return {all.keys, all.positions, all.runs}; }
 

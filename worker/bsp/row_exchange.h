@@ -38,12 +38,16 @@ class RowExchange {
   // Of those rows; null: the host's.
   device::RowMemory* memory() const { return there_ ? memory_ : nullptr; }
 
+  // The pulls of a server's share of the cohort's keys, as Exchange splits it; without lanes it is
+  // one, of no weights.
+  absl::StatusOr<std::vector<Exchange::Shards>> SplitPull(uint32_t server,
+                                                          const CohortData& data) const;
   // As Exchange's, of the cohort's keys; without lanes it pulls no weights.
-  absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
-                                    uint32_t wait_ms, const CohortData& data,
-                                    const wire::PullExtras& extras) const;
-  // `rows`: Exchange::RowsOf what this is the reply to.
-  absl::StatusOr<Exchange::PullAnswer> DecodePull(uint32_t server, Exchange::Rows rows,
+  absl::StatusOr<Buffer> EncodePull(uint32_t server, Exchange::Shards shards,
+                                    const wire::Header& header, Step step, uint32_t wait_ms,
+                                    const CohortData& data, const wire::PullExtras& extras) const;
+  // `shards` and `rows`, Exchange::RowsOf it: of what this is the reply to.
+  absl::StatusOr<Exchange::PullAnswer> DecodePull(Exchange::Shards shards, Exchange::Rows rows,
                                                   const Buffer& reply, CohortData* data) const;
   // As Exchange's, of the sums of these nodes.
   absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
@@ -51,8 +55,12 @@ class RowExchange {
                                                  const wire::Ticket& ticket) const;
 
  private:
-  // Counts the server's share of rows that go there.
-  void Count(uint32_t server, const KeyList& keys) const;
+  // Counts the shards' share of rows that go there.
+  void Count(Exchange::Shards shards, const KeyList& keys) const;
+  // Whether the server writes the cohort's rows on the device.
+  bool WritesThere(uint32_t server, const CohortData& data) const {
+    return !data.lanes.empty() && there_ && session_->takes_rows(server);
+  }
 
   const TrainingPlan* const plan_;
   const Exchange* const exchange_;

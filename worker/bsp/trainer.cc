@@ -12,6 +12,7 @@
 #include "worker/bsp/lane_driver.h"
 #include "worker/bsp/lane_sums.h"
 #include "worker/bsp/part_answers.h"
+#include "worker/bsp/pull_answers.h"
 #include "worker/bsp/row_exchange.h"
 #include "worker/client/mailbox.h"
 #include "worker/client/push_sequences.h"
@@ -170,46 +171,79 @@ class Trainer : public BspTrainer {
     return !lanes.empty() && lanes.front() == 0;
   }
 
+  // The parts of the pull whose weights are not here from an earlier try, which broke: where
+  // servers are busy, all parts at once may never find room.
+  static std::vector<Exchange::Shards> Missing(const std::vector<Exchange::Shards>& parts,
+                                               CohortData& data) {
+    std::vector<Exchange::Shards> missing;
+    for (const Exchange::Shards part : parts) {
+      const bool here = std::all_of(part.begin(), part.end(),
+                                    [&](ShardId shard) { return data.served.contains(shard); });
+      if (!here) missing.push_back(part);
+    }
+    if (!missing.empty()) return missing;
+    for (const Exchange::Shards part : parts) Forget(part, data);
+    return parts;
+  }
+
+  static void Forget(Exchange::Shards shards, CohortData& data) {
+    for (const ShardId shard : shards) data.served.erase(shard);
+  }
+
   absl::Status Pull(const Action& action) {
     auto data = cohorts_.Get(action.step, action.lanes);
     if (!data.ok()) return data.status();
     const InStage pull(&clock_, Stage::kPull);
+    auto parts = rows_.SplitPull(action.server, **data);
+    if (!parts.ok()) return OfServer(action.server, parts.status());
     wire::PullExtras extras;
     extras.codec = o_.plan->pull_codecs;
-    extras.ticket = session_.tickets().ForPull(action.step, action.server, action.lanes);
-    // A ticket is for what is pushed as one node: its keys are those of the pull.
-    extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
-    auto request = rows_.EncodePull(action.server, header(), action.step, kWaitMs, **data, extras);
-    if (!request.ok()) return request.status();
-    const Exchange::Rows rows = Exchange::RowsOf(*request);
-    session_.Call(action.server, DataMethod::kPull, *std::move(request),
-                  [this, action, data = *data, rows](Epoch sent, absl::StatusOr<Buffer> reply) {
-                    if (!reply.ok()) return OnBroken(action, sent, reply.status());
-                    OnPulled(action, sent, *data, rows, *reply);
-                  });
+    if (parts->size() == 1) {  // a ticket is of all of the server's shards
+      extras.ticket = session_.tickets().ForPull(action.step, action.server, action.lanes);
+      // A ticket is for what is pushed as one node: its keys are those of the pull.
+      extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
+    } else {
+      parts = Missing(*parts, **data);
+    }
+    auto answers = std::make_shared<PullAnswers>(parts->size());
+    for (const Exchange::Shards shards : *parts) {
+      auto request =
+          rows_.EncodePull(action.server, shards, header(), action.step, kWaitMs, **data, extras);
+      if (!request.ok()) return request.status();
+      const Exchange::Rows rows = Exchange::RowsOf(*request);
+      session_.Call(action.server, DataMethod::kPull, *std::move(request),
+                    [this, action, data = *data, shards, rows, answers](
+                        Epoch sent, absl::StatusOr<Buffer> reply) {
+                      if (!reply.ok()) return OnBroken(action, sent, reply.status());
+                      OnPulled(action, sent, *data, shards, rows, *answers, *reply);
+                    });
+    }
     return absl::OkStatus();
   }
 
-  void OnPulled(const Action& action, Epoch sent, CohortData& data, Exchange::Rows rows,
-                const Buffer& reply) {
-    auto answer = rows_.DecodePull(action.server, rows, reply, &data);
+  void OnPulled(const Action& action, Epoch sent, CohortData& data, Exchange::Shards shards,
+                Exchange::Rows rows, PullAnswers& answers, const Buffer& reply) {
+    auto answer = rows_.DecodePull(shards, rows, reply, &data);
     if (!answer.ok()) return OnBroken(action, sent, answer.status());
     session_.tickets().Learn(action.step, action.server, action.lanes, answer->ticket);
-    const ServerIdentity identity{answer->state.incarnation, answer->state.map_epoch.value};
-    switch (answer->outcome) {
-      case wire::PullOutcome::kServed:
-        driver_.OnServed(action.ticket, identity);
-        break;
-      case wire::PullOutcome::kNotYet:
-        driver_.OnNotYet(action.ticket, identity);
-        break;
-      case wire::PullOutcome::kTooOld:
-        driver_.OnTooOld(action.ticket, identity, answer->state.clock);
-        break;
-      default:
-        return OnBroken(action, sent, absl::DataLossError("unknown outcome of a pull"));
-    }
+    const auto whole = answers.OnAnswer(*answer);
+    if (!whole.ok()) return OnBroken(action, sent, whole.status());
     session_.OnAnswered(action.server);
+    if (answer->outcome == wire::PullOutcome::kServed && answers.parts() > 1) {
+      data.served.insert(shards.begin(), shards.end());
+    }
+    if (!whole->has_value()) return;
+    const wire::ServerState& state = (*whole)->state;
+    const ServerIdentity identity{state.incarnation, state.map_epoch.value};
+    switch ((*whole)->outcome) {
+      case wire::PullOutcome::kTooOld:
+        return driver_.OnTooOld(action.ticket, identity, state.clock);
+      case wire::PullOutcome::kNotYet:
+        return driver_.OnNotYet(action.ticket, identity);
+      default:
+        Forget(o_.exchange->ShardsOf(action.server), data);
+        return driver_.OnServed(action.ticket, identity);
+    }
   }
 
   absl::Status Push(const Action& action) {
@@ -297,6 +331,8 @@ class Trainer : public BspTrainer {
     const InStage prefetch(&clock_, Stage::kPrefetch);
     for (uint32_t s = 0; s < o_.links->servers(); ++s) {
       if (!session_.machine().open(s)) continue;
+      const auto pulls = rows_.SplitPull(s, **data);
+      if (!pulls.ok() || pulls->size() > 1) continue;  // a ticket is of all of the server's shards
       auto request = o_.exchange->EncodePrefetch(s, header(), step, (*data)->keys(), true);
       if (!request.ok()) continue;
       session_.Call(s, DataMethod::kPrefetch, *std::move(request),

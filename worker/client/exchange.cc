@@ -28,13 +28,39 @@ void ForEach(size_t n, size_t bytes, ops::Parallel* parallel,
   for (size_t i = 0; i < n; ++i) body(i);
 }
 
+// What a pull takes at most; the server counts all of it against --request-bytes.
+struct PullSize {
+  size_t request = 0;  // bytes
+  size_t reply = 0;    // bytes
+  size_t keys = 0;
+  size_t groups = 0;
+
+  size_t bytes() const { return request + keys * sizeof(Position) + reply; }
+  void Add(const PullSize& more) {
+    request += more.request;
+    reply += more.reply;
+    keys += more.keys;
+    groups += more.groups;
+  }
+};
+
+absl::Status TooLarge(const char* what, size_t bytes, size_t limit) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a ", what, " of ", bytes, " bytes, the limit of a message is ", limit));
+}
+
+// No message carries what one shard has of the step.
+absl::Status WithRemedy(const absl::Status& too_large) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("what a step needs of one shard goes in one message: ", too_large.message(),
+                   "; set a smaller spec.training.batchSize, a larger "
+                   "spec.storage.shardsPerServer, or more servers"));
+}
+
 }  // namespace
 
-Exchange::Exchange(const ModelTables& tables, const ShardMap& shards, size_t most_push_bytes)
-    : tables_(tables),
-      shards_(shards),
-      most_push_bytes_(most_push_bytes),
-      push_dims_(PushDims(tables.tables)) {
+Exchange::Exchange(const ModelTables& tables, const ShardMap& shards, const Limits& limits)
+    : tables_(tables), shards_(shards), limits_(limits), push_dims_(PushDims(tables.tables)) {
   for (const TableSpec& table : tables_.tables) row_dims_.push_back(table.dim());
   tensor_row_.resize(tables_.tensor_count());
   std::vector<size_t> first_row;
@@ -48,9 +74,8 @@ Exchange::Exchange(const ModelTables& tables, const ShardMap& shards, size_t mos
     tensor_row_[k] = first_row[tables_.tensor_order[k]];
   }
   for (uint32_t s = 0; s < shards_.servers(); ++s) own_.push_back(shards_.ShardsOf(s));
-  dense_runs_.resize(shards_.servers());
   for (const ShardRun& run : SplitByShard(shards_, dense_keys_)) {
-    dense_runs_[run.server].push_back(
+    dense_runs_.push_back(
         {kDense, run.shard, run.begin, run.end, run.begin * ModelTables::kDenseRowDim});
   }
 }
@@ -90,19 +115,25 @@ bool Exchange::MayStayThere(const wire::PullCodecs& pulls) const {
   return true;
 }
 
-std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, const KeyList& keys,
+std::vector<Exchange::Run> Exchange::RunsOf(Shards shards, const KeyList& keys,
                                             std::span<const uint32_t> dims, bool dense) const {
+  const auto asked = [&](ShardId shard) {
+    return std::binary_search(shards.begin(), shards.end(), shard);
+  };
   std::vector<Run> runs;
   ForRuns(keys.runs, dims, [&](const KeyRun& of_table, size_t first_float) {
     const size_t dim = dims[of_table.table];
     for (const ShardRun& run :
          SplitByShard(shards_, keys.positions.subspan(of_table.first, of_table.count))) {
-      if (run.server != server) continue;
+      if (!asked(run.shard)) continue;
       runs.push_back({of_table.table, run.shard, of_table.first + run.begin,
                       of_table.first + run.end, first_float + run.begin * dim});
     }
   });
-  if (dense) runs.insert(runs.end(), dense_runs_[server].begin(), dense_runs_[server].end());
+  if (!dense) return runs;
+  for (const Run& run : dense_runs_) {
+    if (asked(run.shard)) runs.push_back(run);
+  }
   return runs;
 }
 
@@ -135,23 +166,64 @@ wire::Ticket Exchange::Verified(std::span<const Run> runs, const KeyList& keys,
   return wire::FingerprintOf(KeyGroups(runs, keys)) == ticket.fingerprint ? ticket : wire::Ticket();
 }
 
-absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header& header, Step step,
+absl::StatusOr<std::vector<Exchange::Shards>> Exchange::SplitPull(uint32_t server,
+                                                                  const KeyList& keys, bool dense,
+                                                                  const wire::PullCodecs& codecs,
+                                                                  Rows rows) const {
+  const Shards own = own_[server];
+  const size_t fixed = wire::kMaxFixedBytes + codecs.of_table.size() * wire::kMaxEnumBytes;
+  const PullSize none = {fixed, fixed, 0};
+  std::vector<PullSize> sizes(own.size(), {wire::kMaxShardNumberBytes, 0, 0});
+  for (const Run& run : RunsOf(own, keys, row_dims_, dense)) {
+    const bool is_dense = run.table == kDense;
+    const uint32_t dim = !is_dense && rows == Rows::kThere ? 0 : row_dims_[run.table];
+    const wire::ValueCodec codec =
+        is_dense ? wire::ValueCodec::kFloat32 : codecs.Of(TableId(run.table));
+    const size_t count = run.end - run.begin;
+    PullSize& size = sizes[std::lower_bound(own.begin(), own.end(), run.shard) - own.begin()];
+    size.request += wire::MaxGroupBytes(count, 0);
+    size.reply += wire::MaxGroupBytes(0, 0) + count * wire::ValueBytes(codec, dim);
+    size.keys += count;
+    ++size.groups;
+  }
+  std::vector<Shards> parts;
+  size_t begin = 0;
+  PullSize part = none;
+  for (size_t i = 0; i < own.size(); ++i) {
+    PullSize alone = none;
+    alone.Add(sizes[i]);
+    if (const size_t bytes = std::max(alone.request, alone.reply); bytes > limits_.pull_bytes) {
+      return WithRemedy(TooLarge("pull", bytes, limits_.pull_bytes));
+    }
+    part.Add(sizes[i]);
+    if (i == begin || (part.bytes() <= limits_.pull_bytes && part.groups <= wire::kMaxGroups)) {
+      continue;
+    }
+    parts.push_back(own.subspan(begin, i - begin));
+    begin = i;
+    part = alone;
+  }
+  parts.push_back(own.subspan(begin));
+  return parts;
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePull(Shards shards, const wire::Header& header, Step step,
                                             uint32_t wait_ms, const KeyList& keys, bool dense,
                                             const wire::PullExtras& extras) const {
   if (absl::Status s = CheckRuns(keys); !s.ok()) return s;
   std::vector<wire::KeyGroup> groups;
-  if (!extras.ticket) groups = KeyGroups(RunsOf(server, keys, row_dims_, dense), keys);
-  return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups, extras);
+  if (!extras.ticket) groups = KeyGroups(RunsOf(shards, keys, row_dims_, dense), keys);
+  return wire::EncodePullRequest(header, step, wait_ms, shards, groups, extras);
 }
 
 std::shared_ptr<const DeviceValues> Exchange::PlacesOfPull(
-    uint32_t server, const KeyList& keys, bool dense, const std::string& device,
+    Shards shards, const KeyList& keys, bool dense, const std::string& device,
     const std::shared_ptr<float>& rows) const {
   auto values = std::make_shared<DeviceValues>();
   values->device = device;
   values->owner = rows;
   bool any = false;
-  for (const Run& run : RunsOf(server, keys, row_dims_, dense)) {
+  for (const Run& run : RunsOf(shards, keys, row_dims_, dense)) {
     const bool there = run.table != kDense;
     values->groups.push_back(there ? rows.get() + run.first_float : nullptr);
     any |= there;
@@ -159,9 +231,9 @@ std::shared_ptr<const DeviceValues> Exchange::PlacesOfPull(
   return any ? values : nullptr;
 }
 
-std::vector<Exchange::Part> Exchange::ShareOf(uint32_t server, const KeyList& keys) const {
+std::vector<Exchange::Part> Exchange::ShareOf(Shards shards, const KeyList& keys) const {
   std::vector<Part> share;
-  for (const Run& run : RunsOf(server, keys, row_dims_, false)) {
+  for (const Run& run : RunsOf(shards, keys, row_dims_, false)) {
     const size_t count = run.end - run.begin;
     share.push_back({count, run.first_float, count * row_dims_[run.table]});
   }
@@ -172,7 +244,7 @@ absl::StatusOr<Buffer> Exchange::EncodePrefetch(uint32_t server, const wire::Hea
                                                 Step step, const KeyList& keys, bool dense) const {
   if (absl::Status s = CheckRuns(keys); !s.ok()) return s;
   return wire::EncodePrefetchRequest(header, step, own_[server],
-                                     KeyGroups(RunsOf(server, keys, row_dims_, dense), keys));
+                                     KeyGroups(RunsOf(own_[server], keys, row_dims_, dense), keys));
 }
 
 absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
@@ -180,19 +252,19 @@ absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
                                                       const KeyList& keys, bool dense) const {
   auto parsed = wire::ParsePrefetchReply(reply);
   if (!parsed.ok()) return parsed.status();
-  return Verified(RunsOf(server, keys, row_dims_, dense), keys, parsed->ticket);
+  return Verified(RunsOf(own_[server], keys, row_dims_, dense), keys, parsed->ticket);
 }
 
 absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
-    uint32_t server, std::span<const uint8_t> reply, const KeyList& keys, bool dense,
+    Shards shards, std::span<const uint8_t> reply, const KeyList& keys, bool dense,
     ParameterBlock* out, const wire::PullCodecs& codecs, Rows rows, ops::Parallel* parallel) const {
   auto view = wire::ParsePullReply(reply);
   if (!view.ok()) return view.status();
-  const std::vector<Run> runs = RunsOf(server, keys, row_dims_, dense);
+  const std::vector<Run> runs = RunsOf(shards, keys, row_dims_, dense);
   const PullAnswer answer{view->state, view->outcome, Verified(runs, keys, view->ticket)};
   if (view->outcome != wire::PullOutcome::kServed) return answer;
   if (runs.size() != view->groups.size()) {
-    return absl::InternalError(absl::StrCat("server ", server, " answered ", view->groups.size(),
+    return absl::InternalError(absl::StrCat("a server answered ", view->groups.size(),
                                             " groups to a pull of ", runs.size()));
   }
   const auto dim_of = [&](const Run& run) -> uint32_t {
@@ -221,13 +293,11 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
   return answer;
 }
 
-absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
-                                                const wire::PushFields& fields,
+absl::StatusOr<Buffer> Exchange::EncodePushPart(Shards shards, const wire::PushFields& fields,
                                                 std::span<const Contribution> contributions,
                                                 const wire::Ticket& ticket,
                                                 const std::string& device,
                                                 ops::Parallel* parallel) const {
-  const uint32_t server = shards_.shards()[shards.front().value].server;
   std::vector<wire::PushContribution> parts;
   std::vector<const float*> sources;  // null: there
   auto values = std::make_shared<DeviceValues>();
@@ -240,8 +310,7 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
     part.ticket = ticket;
     const KeyList keys{gradient->keys, gradient->positions, gradient->runs};
     if (absl::Status s = CheckRuns(keys); !s.ok()) return s;
-    for (const Run& run : RunsOf(server, keys, push_dims_, !gradient->dense.empty())) {
-      if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
+    for (const Run& run : RunsOf(shards, keys, push_dims_, !gradient->dense.empty())) {
       const bool is_dense = run.table == kDense;
       const bool there = !is_dense && gradient->rows_there != nullptr;
       const uint32_t dim = push_dims_[run.table];
@@ -282,14 +351,15 @@ absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
     const wire::Ticket& ticket, const std::string& device, ops::Parallel* parallel) const {
   std::vector<Buffer> out;
   // Halve the shards until every part fits; almost always the first try does.
-  std::vector<std::span<const ShardId>> todo = {own_[server]};
+  std::vector<Shards> todo = {own_[server]};
   while (!todo.empty()) {
-    const std::span<const ShardId> shards = todo.back();
+    const Shards shards = todo.back();
     todo.pop_back();
-    auto part = EncodePushPart(shards, fields, contributions, ticket, device, parallel);
-    if (part.ok() && part->size() > most_push_bytes_) {
-      part = absl::ResourceExhaustedError(
-          absl::StrCat("a push of ", part->size(), " bytes; at most ", most_push_bytes_));
+    const bool whole = shards.size() == own_[server].size();
+    auto part = EncodePushPart(shards, fields, contributions, whole ? ticket : wire::Ticket(),
+                               device, parallel);
+    if (part.ok() && part->size() > limits_.push_bytes) {
+      part = TooLarge("push", part->size(), limits_.push_bytes);
     }
     if (part.ok()) {
       out.push_back(*std::move(part));
@@ -297,7 +367,7 @@ absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
       todo.push_back(shards.subspan(shards.size() / 2));
       todo.push_back(shards.first(shards.size() / 2));
     } else {
-      return part.status();
+      return absl::IsResourceExhausted(part.status()) ? WithRemedy(part.status()) : part.status();
     }
   }
   return out;

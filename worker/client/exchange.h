@@ -44,9 +44,14 @@ struct ParameterBlock {
 // Immutable after construction; any thread.
 class Exchange {
  public:
-  // No push takes more than `most_push_bytes` (tests give less than a message may have).
-  Exchange(const ModelTables& tables, const ShardMap& shards,
-           size_t most_push_bytes = kMaxMessageBytes);
+  // What passes the limits goes in parts (tests give less than a message may have).
+  struct Limits {
+    size_t push_bytes = kMaxMessageBytes;  // of a request
+    size_t pull_bytes = kMaxMessageBytes;  // of a request, its keys at the server and its reply
+  };
+  Exchange(const ModelTables& tables, const ShardMap& shards, const Limits& limits);
+  Exchange(const ModelTables& tables, const ShardMap& shards)
+      : Exchange(tables, shards, Limits()) {}
 
   size_t dense_rows() const { return dense_keys_.size(); }
   // Floats of a key in a pull, by table.
@@ -67,25 +72,42 @@ class Exchange {
   absl::Status PrepareThere(const KeyList& keys, device::RowMemory* memory,
                             ParameterBlock* out) const;
 
-  // The request of one server: its share of `keys` and, with `dense`, of the dense table. Every
-  // shard of the server is spoken of, with keys or without.
+  // How a pull's rows come.
+  enum class Rows : uint8_t {
+    kInReply,
+    kThere,  // the request goes with PlacesOfPull
+  };
+  // Some shards of one server, ascending: those of which one request speaks.
+  using Shards = std::span<const ShardId>;
+  // All of a server's; they live as long as the exchange.
+  Shards ShardsOf(uint32_t server) const { return own_[server]; }
+  // The pulls that ask a server for its share of `keys` and, with `dense`, of the dense table: one
+  // that speaks of all of its shards or, where that would pass the limit, several, each of as many
+  // of the next shards as it can take. A shard answers from the same rows, whichever request speaks
+  // of it. RESOURCE_EXHAUSTED, with the remedy: what one shard has of the keys is more than a
+  // message can carry.
+  absl::StatusOr<std::vector<Shards>> SplitPull(uint32_t server, const KeyList& keys, bool dense,
+                                                const wire::PullCodecs& codecs, Rows rows) const;
+
+  // The request to the server of `shards`: their share of `keys` and, with `dense`, of the dense
+  // table. Each of them is spoken of, with keys or without.
   // With extras.ticket, made for these very keys, none is sent.
-  absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
+  absl::StatusOr<Buffer> EncodePull(Shards shards, const wire::Header& header, Step step,
                                     uint32_t wait_ms, const KeyList& keys, bool dense,
                                     const wire::PullExtras& extras = {}) const;
   // What goes with that request, or one by its ticket, so that the server writes the rows into
   // `rows`, (keys, row dim) on `device`. Null: none of the keys are its.
-  std::shared_ptr<const DeviceValues> PlacesOfPull(uint32_t server, const KeyList& keys, bool dense,
+  std::shared_ptr<const DeviceValues> PlacesOfPull(Shards shards, const KeyList& keys, bool dense,
                                                    const std::string& device,
                                                    const std::shared_ptr<float>& rows) const;
-  // A part of a server's share of keys.
+  // A part of some shards' share of keys.
   struct Part {
     size_t keys = 0;
     size_t first_float = 0;  // of their rows in a pull
     size_t floats = 0;
   };
-  // The server's share of `keys`, ascending.
-  std::vector<Part> ShareOf(uint32_t server, const KeyList& keys) const;
+  // The shards' share of `keys`, ascending.
+  std::vector<Part> ShareOf(Shards shards, const KeyList& keys) const;
   // Announces a pull's keys.
   absl::StatusOr<Buffer> EncodePrefetch(uint32_t server, const wire::Header& header, Step step,
                                         const KeyList& keys, bool dense) const;
@@ -97,15 +119,11 @@ class Exchange {
   };
   // Checks a reply to EncodePull's request and, where it was served, writes the values to their
   // places, many of them by the threads of `parallel`, unless that is null. DATA_LOSS or INTERNAL
-  // when the reply does not answer the request. `rows`: RowsOf it.
-  enum class Rows : uint8_t {
-    kInReply,
-    kThere,  // the request went with PlacesOfPull
-  };
+  // when the reply does not answer the request. `shards` as in the request; `rows`: RowsOf it.
   static Rows RowsOf(const Buffer& request) {
     return request.device_values() == nullptr ? Rows::kInReply : Rows::kThere;
   }
-  absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
+  absl::StatusOr<PullAnswer> DecodePull(Shards shards, std::span<const uint8_t> reply,
                                         const KeyList& keys, bool dense, ParameterBlock* out,
                                         const wire::PullCodecs& codecs = {},
                                         Rows rows = Rows::kInReply,
@@ -116,8 +134,9 @@ class Exchange {
 
   using Contribution = std::pair<LaneNode, std::shared_ptr<const Gradient>>;
   // The requests that carry one server's share of the contributions: one, or several split by
-  // shards where one would pass the message limit. RESOURCE_EXHAUSTED when one shard's share alone
-  // does. With a ticket, which must be of the keys of the only contribution, keys are not sent.
+  // shards where one would pass the message limit. RESOURCE_EXHAUSTED, with the remedy, when one
+  // shard's share alone does. With a ticket, which must be of the keys of the only contribution,
+  // keys are not sent, unless there are several: a ticket is of all shards.
   // Rows that lie on a device, which is `device` then, stay there (Buffer::device_values). Many
   // values are written by the threads of `parallel`, unless that is null.
   absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
@@ -137,12 +156,11 @@ class Exchange {
     size_t first_float;
   };
   // dims: of the rows, by table. Hashed tables first, in order.
-  std::vector<Run> RunsOf(uint32_t server, const KeyList& keys, std::span<const uint32_t> dims,
+  std::vector<Run> RunsOf(Shards shards, const KeyList& keys, std::span<const uint32_t> dims,
                           bool dense) const;
   // INTERNAL: there are keys that `runs` has not, of which nobody would be asked.
   static absl::Status CheckRuns(const KeyList& keys);
-  absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
-                                        const wire::PushFields& fields,
+  absl::StatusOr<Buffer> EncodePushPart(Shards shards, const wire::PushFields& fields,
                                         std::span<const Contribution> contributions,
                                         const wire::Ticket& ticket, const std::string& device,
                                         ops::Parallel* parallel) const;
@@ -153,12 +171,12 @@ class Exchange {
 
   const ModelTables tables_;
   const ShardMap shards_;
-  const size_t most_push_bytes_;
+  const Limits limits_;
   std::vector<uint32_t> row_dims_, push_dims_;  // by table
   std::vector<uint64_t> dense_keys_;            // (dense rows): key = position
   std::vector<size_t> tensor_row_;              // by tensor number: first row in the dense array
   std::vector<std::vector<ShardId>> own_;       // by server: its shards
-  std::vector<std::vector<Run>> dense_runs_;    // by server
+  std::vector<Run> dense_runs_;                 // of all servers
 };
 
 }  // namespace strata

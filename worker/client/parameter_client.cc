@@ -35,9 +35,9 @@ BlockingCallsOptions CallsOf(const ParameterClientOptions& options) {
 ParameterClient::ParameterClient(const ParameterClientOptions& options)
     : options_(options), calls_(CallsOf(options)) {}
 
-void ParameterClient::CountThere(uint32_t server, const KeyList& keys) const {
+void ParameterClient::CountThere(Exchange::Shards shards, const KeyList& keys) const {
   uint64_t rows = 0;
-  for (const Exchange::Part& part : options_.exchange->ShareOf(server, keys)) rows += part.keys;
+  for (const Exchange::Part& part : options_.exchange->ShareOf(shards, keys)) rows += part.keys;
   options_.stats->OnRowsThere(rows);
 }
 
@@ -71,36 +71,47 @@ absl::Status ParameterClient::PullOnce(Step step, const KeyList& keys, bool ther
     pulled_runs_.assign(keys.runs.begin(), keys.runs.end());
   }
   std::vector<BlockingCalls::Request> requests;
+  std::vector<Exchange::Shards> asked;  // of each request
   std::vector<Exchange::Rows> rows;
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
-    auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true,
-                                               {options_.tickets, options_.codecs, {}});
-    if (!bytes.ok()) return bytes.status();
-    if (there) {
-      *bytes = bytes->With(options_.exchange->PlacesOfPull(s, keys, true, options_.memory->device(),
-                                                           out->rows_there));
+    const auto parts = options_.exchange->SplitPull(
+        s, keys, true, options_.codecs, there ? Exchange::Rows::kThere : Exchange::Rows::kInReply);
+    if (!parts.ok()) return parts.status();
+    // A ticket is of all of the server's shards.
+    const bool ticket = options_.tickets && parts->size() == 1;
+    for (const Exchange::Shards shards : *parts) {
+      auto bytes = options_.exchange->EncodePull(shards, options_.header, step, kWaitMs, keys, true,
+                                                 {ticket, options_.codecs, {}});
+      if (!bytes.ok()) return bytes.status();
+      if (there) {
+        *bytes = bytes->With(options_.exchange->PlacesOfPull(
+            shards, keys, true, options_.memory->device(), out->rows_there));
+      }
+      asked.push_back(shards);
+      rows.push_back(Exchange::RowsOf(*bytes));
+      requests.push_back({s, DataMethod::kPull, *std::move(bytes)});
     }
-    rows.push_back(Exchange::RowsOf(*bytes));
-    requests.push_back({s, DataMethod::kPull, *std::move(bytes)});
   }
+  std::vector<uint32_t> server;  // of each request
+  for (const BlockingCalls::Request& request : requests) server.push_back(request.server);
   return calls_.CallAll(std::move(requests), [&](size_t i, const Buffer& reply) -> absl::Status {
-    const auto server = static_cast<uint32_t>(i);
-    auto answer = options_.exchange->DecodePull(server, reply.span(), keys, true, out,
+    auto answer = options_.exchange->DecodePull(asked[i], reply.span(), keys, true, out,
                                                 options_.codecs, rows[i]);
     if (!answer.ok()) return answer.status();
-    calls_.tickets().Learn(kTickets, server, {}, answer->ticket);
+    calls_.tickets().Learn(kTickets, server[i], {}, answer->ticket);
     switch (answer->outcome) {
       case wire::PullOutcome::kServed:
-        if (rows[i] == Exchange::Rows::kThere) CountThere(server, keys);
+        if (rows[i] == Exchange::Rows::kThere) CountThere(asked[i], keys);
         return absl::OkStatus();
       case wire::PullOutcome::kNotYet:
         return absl::UnavailableError(
-            absl::StrCat("server ", i, " has not committed step ", step.value - 1, " yet"));
+            absl::StrCat("server ", server[i], " has not committed step ", step.value - 1, " yet"));
       case wire::PullOutcome::kTooOld:
         return absl::FailedPreconditionError(absl::StrCat(
             "step ", step.value, " is older than clock ", answer->state.clock.value, " keeps"));
       default:
-        return absl::InternalError(absl::StrCat("server ", i, " answered an unknown outcome"));
+        return absl::InternalError(
+            absl::StrCat("server ", server[i], " answered an unknown outcome"));
     }
   });
 }
@@ -147,7 +158,7 @@ absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
   });
   if (const Gradient& sent = *contribution.second; s.ok() && sent.rows_there != nullptr) {
     for (uint32_t server = 0; server < options_.links->servers(); ++server) {
-      CountThere(server, {sent.keys, sent.positions, sent.runs});
+      CountThere(options_.exchange->ShardsOf(server), {sent.keys, sent.positions, sent.runs});
     }
   }
   if (theirs != nullptr) *theirs = s.ok() && repeated && !calls_.tried_again();

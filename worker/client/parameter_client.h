@@ -75,7 +75,7 @@ class ParameterClient {
   absl::Status PullOnce(Step step, const KeyList& keys, bool there, ParameterBlock* out);
   absl::Status PushOnce(const wire::PushFields& fields, std::shared_ptr<const Gradient> gradient,
                         bool* theirs);
-  void CountThere(uint32_t server, const KeyList& keys) const;
+  void CountThere(Exchange::Shards shards, const KeyList& keys) const;
   // Whether a push of these rows may name the tickets of the last pull.
   bool AsPulled(const Gradient& gradient) const;
 

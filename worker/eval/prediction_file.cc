@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/durable_name.h"
 #include "proto/runtime/files/locked_file.h"
 #include "proto/runtime/files/prediction_names.h"
 
@@ -56,8 +57,8 @@ absl::Status PredictionFile::Append(absl::string_view text) {
 
 absl::Status PredictionFile::Finish() {
   if (fd_ < 0) return absl::OkStatus();
-  const int renamed = files_.Rename(temporary_, path_);
-  if (renamed < 0) return Error("rename", renamed);
+  const int named = NameDurably(fd_, temporary_, path_, files_);
+  if (named < 0) return Error("complete", named);
   begun_ = false;
   Close();
   return absl::OkStatus();

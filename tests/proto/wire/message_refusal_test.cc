@@ -149,6 +149,7 @@ TEST_CASE("malformed messages are refused with the place and the reason", "[code
 
 TEST_CASE("bounds on counts and sizes", "[codec]") {
   constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   std::string groups;
   for (size_t i = 0; i <= kMaxGroups; ++i) groups.append("\x2a\x00", 2);
   CheckError(ParsePullRequest(BytesOf(groups)).status(), kExhausted,
@@ -169,11 +170,11 @@ TEST_CASE("bounds on counts and sizes", "[codec]") {
 
   // Encoders refuse before they allocate.
   const std::vector<ValueGroup> rows = {{TableId(0), ShardId(0), kMaxMessageBytes / 64, 16}};
-  CheckError(PullReplyEncoder::Make(rows).status(), kExhausted, {"67108864"});
+  CheckError(PullReplyEncoder::Make(rows).status(), kInvalid, {"67108864"});
   const std::vector<ValueGroup> absurd = {{TableId(0), ShardId(0), ~size_t{0}, ~uint32_t{0}}};
-  CheckError(PullReplyEncoder::Make(absurd).status(), kExhausted, {"67108864"});
+  CheckError(PullReplyEncoder::Make(absurd).status(), kInvalid, {"67108864"});
   const std::vector<ValueGroup> many(kMaxGroups + 1);
-  CheckError(PullReplyEncoder::Make(many).status(), kExhausted, {"262145 groups"});
+  CheckError(PullReplyEncoder::Make(many).status(), kInvalid, {"262145 groups"});
   const std::vector<PushContribution> pushes(kMaxContributions + 1);
   CheckError(PushRequestEncoder::Make({}, pushes).status(), kExhausted, {"contributions"});
 }

@@ -133,6 +133,27 @@ TEST_CASE("rows of one float and of many, one at a time", "[delta]") {
   CHECK(Read(**reader) == changes);
 }
 
+TEST_CASE("a delta has as many tables as a model may have, and no more", "[delta]") {
+  TempFolder folder;
+  const std::string path = folder.path() + "/delta";
+  DeltaHeader header = Header(true);
+  header.tables.clear();
+  for (uint32_t t = 0; t < 1024 + 1; ++t) {
+    header.tables.push_back(
+        {TableId(t), t == 1 ? TableKind::kDense : TableKind::kHashed, 2, t % 3});
+  }
+  const Changes changes = RandomChanges(header, 7, 3);
+  Write(path, header, changes);
+  auto reader = DeltaReader::Open(path);
+  INFO(reader.status());
+  REQUIRE(reader.ok());
+  CHECK((*reader)->header() == header);
+  CHECK(Read(**reader) == changes);
+  header.tables.push_back({TableId(1025), TableKind::kHashed, 2, 0});
+  const std::vector<uint8_t> more = EncodeDeltaHeader(header);
+  CHECK_FALSE(DeltaHeaderBytes(more).has_value());
+}
+
 TEST_CASE("what cannot be is refused by the writer", "[delta]") {
   TempFolder folder;
   auto writer = DeltaWriter::Create(folder.path() + "/delta", Header(false));

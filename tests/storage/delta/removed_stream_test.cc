@@ -148,6 +148,51 @@ TEST_CASE("every commit's removals are read once, whatever is written again", "[
   }
 }
 
+TEST_CASE("a file of many tables may be cut off anywhere", "[removed_stream]") {
+  for (const uint32_t tables : {5u, 1025u}) {
+    TempFolder folder;
+    RemovedWriter::Options options = OptionsFor(folder.path());
+    options.tables.clear();
+    for (uint32_t t = 0; t < tables; ++t) {
+      options.tables.push_back({TableId(t), TableKind::kHashed, 1 + t % 7, t % 3});
+    }
+    RemovedWriter writer(options);
+    REQUIRE(writer.StartNew().ok());
+    std::vector<uint64_t> ends = {0};
+    Commits expected;
+    for (uint64_t step = 1; step <= 2; ++step) {
+      const std::map<uint32_t, std::vector<Position>> removals = {
+          {0, {Position(step), Position(step + 10)}}, {tables - 1, {Position(3)}}};
+      Note(removals, step, expected);
+      Commit(writer, removals, step);
+      ends.push_back(writer.bytes());
+    }
+    const std::string whole = Bytes(writer.path());
+    REQUIRE(whole.size() == ends.back());
+    REQUIRE(Read(folder.path()) == expected);
+    for (uint64_t cut = whole.size(); cut-- > 0;) {
+      if (tables > 5 && cut > 200 && cut % 41 != 0) continue;  // for the time that it takes
+      std::filesystem::resize_file(writer.path(), cut);
+      Commits before = expected;
+      for (uint64_t step = 1; step <= 2; ++step) {
+        if (cut < ends[step]) before.erase(step);
+      }
+      INFO(tables << " tables, cut at " << cut);
+      REQUIRE(Read(folder.path()) == before);
+    }
+    // A number of tables that is damaged is no cut.
+    const std::string number = {'\x01', '\x04'};  // 1025, which a header may have
+    for (std::string damaged : {whole, whole.substr(0, 88 + 16 * tables + 40)}) {
+      if (tables == 1025) continue;
+      damaged.replace(64, 2, number);
+      std::ofstream(writer.path(), std::ios::binary) << damaged;
+      const auto s =
+          ReadRemoved(folder.path(), [](const RemovedKeys&) { return absl::OkStatus(); });
+      CHECK(s.code() == absl::StatusCode::kDataLoss);
+    }
+  }
+}
+
 TEST_CASE("where a later generation starts, what was removed after no longer counts",
           "[removed_stream]") {
   TempFolder folder;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/runtime/files/file_system.h"
 
 namespace strata {
 namespace {
@@ -121,6 +123,36 @@ TEST_CASE("a file holds its rows, and the teacher's quality lies beside it", "[g
   CHECK(json.at("tasks").at(0).at("label") == "clicked");
   CHECK(json.at("tasks").at(0).at("auc") == made->click_auc);
   CHECK(json.at("tasks").at(1).at("mse") == made->rating_mse);
+  std::filesystem::remove(path);
+}
+
+// Fails the nth rename. The process's files while it lives.
+class FailingRename : public FileSystem {
+ public:
+  explicit FailingRename(int nth) : nth_(nth) { FileSystem::ReplaceKernel(this); }
+  ~FailingRename() override { FileSystem::ReplaceKernel(nullptr); }
+  int Rename(const std::string& from, const std::string& to) override {
+    return --nth_ == 0 ? -EIO : FileSystem::Rename(from, to);
+  }
+
+ private:
+  int nth_;
+};
+
+TEST_CASE("no teacher of other rows lies beside a file", "[generate]") {
+  MovielensGeneratorOptions options;
+  options.rows = 50;
+  const std::string path = TempPath("again");
+  REQUIRE(GenerateMovielens(options, path, nullptr).ok());
+  REQUIRE(std::filesystem::exists(TeacherPath(path)));
+  options.seed += 1;
+  for (const int nth : {1, 2}) {
+    const std::string before = Contents(path);
+    const FailingRename files(nth);
+    CHECK_FALSE(GenerateMovielens(options, path, nullptr).ok());
+    CHECK((Contents(path) == before) == (nth == 1));
+    CHECK_FALSE(std::filesystem::exists(TeacherPath(path)));
+  }
   std::filesystem::remove(path);
 }
 

@@ -72,9 +72,9 @@ struct Fixture {
   }
 
   Buffer Pull(uint32_t server) {
-    auto request = rows.EncodePull(server, {}, Step(1), 10, data, {});
+    auto request = rows.EncodePull(server, exchange.ShardsOf(server), {}, Step(1), 10, data, {});
     REQUIRE(request.ok());
-    const auto answer = rows.DecodePull(server, Exchange::RowsOf(*request),
+    const auto answer = rows.DecodePull(exchange.ShardsOf(server), Exchange::RowsOf(*request),
                                         testing::ServePull(plan.tables, *request), &data);
     INFO(answer.status());
     REQUIRE(answer.ok());

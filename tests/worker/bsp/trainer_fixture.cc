@@ -14,7 +14,7 @@ wire::ServerState At(uint64_t clock, uint64_t incarnation) {
 
 TrainerFixture::TrainerFixture(const TrainerSetup& setup)
     : plan(SmallPlan("bsp", setup.servers, setup.lanes, Step(setup.last_step))),
-      exchange(plan.tables, plan.shards, setup.most_push_bytes),
+      exchange(plan.tables, plan.shards, setup.limits),
       links(&servers, setup.servers) {
   plan.prefetch = setup.prefetch;
   plan.pull_codecs = setup.codec;

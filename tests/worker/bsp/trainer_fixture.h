@@ -3,7 +3,6 @@
 #ifndef STRATA_TESTS_WORKER_BSP_TRAINER_FIXTURE_H_
 #define STRATA_TESTS_WORKER_BSP_TRAINER_FIXTURE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -19,7 +18,6 @@
 #include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
-#include "proto/wire/message_limits.h"
 #include "tests/worker/client/scripted_servers.h"
 #include "tests/worker/small_training.h"
 #include "worker/bsp/trainer.h"
@@ -44,7 +42,7 @@ struct TrainerSetup {
   bool prefetch = false;
   bool device = false;
   wire::ValueCodec codec = wire::ValueCodec::kFloat32;
-  size_t most_push_bytes = kMaxMessageBytes;  // beyond it a push goes in parts
+  Exchange::Limits limits = {};  // beyond them pulls and pushes go in parts
 };
 
 // One thread, the test's.

@@ -50,7 +50,7 @@ TEST_CASE("a push whose parts were taken by two processes of a server goes again
     whole.ServeAll(1);
     most = whole.servers.Any(0, kPush).request.size() - 1;
   }
-  Fixture f({.servers = 1, .most_push_bytes = most});
+  Fixture f({.servers = 1, .limits = {.push_bytes = most}});
   f.Start({0});
   f.Open();
   f.ServeAll(1);

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/core/position.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message_limits.h"
@@ -61,10 +63,11 @@ TEST_CASE("a pull from several servers puts every value in its place", "[exchang
     ParameterBlock block;
     exchange.Prepare(keys, &block);
     for (uint32_t s = 0; s < servers; ++s) {
-      auto request = exchange.EncodePull(s, {}, Step(5), 10, keys, true);
+      auto request = exchange.EncodePull(exchange.ShardsOf(s), {}, Step(5), 10, keys, true);
       REQUIRE(request.ok());
       CHECK(wire::ParsePullRequest(request->span())->shards == map.ShardsOf(s));
-      auto answer = exchange.DecodePull(s, Answer(tables, *request).span(), keys, true, &block);
+      auto answer = exchange.DecodePull(exchange.ShardsOf(s), Answer(tables, *request).span(), keys,
+                                        true, &block);
       REQUIRE(answer.ok());
       CHECK(answer->state.incarnation == 9);
     }
@@ -84,6 +87,70 @@ TEST_CASE("a pull from several servers puts every value in its place", "[exchang
   }
 }
 
+TEST_CASE("a pull beyond the limit goes in parts by shards, and gives the same weights",
+          "[exchange]") {
+  const ModelTables tables = testing::SmallTables(63, {4});
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 8);
+  const RoutedKeys routed = SomeKeys(tables, 300);
+  const KeyList keys{routed.keys, routed.positions, routed.runs};
+  const auto pulled = [&](const Exchange& exchange) {
+    ParameterBlock block;
+    exchange.Prepare(keys, &block);
+    for (uint32_t s = 0; s < 2; ++s) {
+      const auto split = exchange.SplitPull(s, keys, true, {}, Exchange::Rows::kInReply);
+      REQUIRE(split.ok());
+      std::vector<ShardId> named;
+      for (const Exchange::Shards shards : *split) {
+        const Buffer request = *exchange.EncodePull(shards, {}, Step(5), 10, keys, true);
+        const auto view = wire::ParsePullRequest(request.span());
+        CHECK(std::equal(shards.begin(), shards.end(), view->shards.begin(), view->shards.end()));
+        named.insert(named.end(), shards.begin(), shards.end());
+        const Buffer reply = Answer(tables, request);
+        REQUIRE(exchange.DecodePull(shards, reply.span(), keys, true, &block).ok());
+      }
+      CHECK(named == map.ShardsOf(s));
+    }
+    return std::pair(block.rows, block.dense);
+  };
+  const Exchange unlimited(tables, map);
+  CHECK(unlimited.SplitPull(0, keys, true, {}, Exchange::Rows::kInReply)->size() == 1);
+  const auto whole = pulled(unlimited);
+  std::set<size_t> parts;  // of server 0, at some limit
+  for (size_t limit = 1 << 17; limit > 0; limit -= 512) {
+    const Exchange exchange(tables, map, {.pull_bytes = limit});
+    const auto split = exchange.SplitPull(0, keys, true, {}, Exchange::Rows::kInReply);
+    const auto other = exchange.SplitPull(1, keys, true, {}, Exchange::Rows::kInReply);
+    if (!split.ok()) {
+      CHECK(absl::IsResourceExhausted(split.status()));
+      CHECK_THAT(std::string(split.status().message()),
+                 Catch::Contains("of one shard") && Catch::Contains("spec.training.batchSize") &&
+                     Catch::Contains(absl::StrCat("limit of a message is ", limit, ";")));
+      break;
+    }
+    for (const Exchange::Shards shards : *split) {
+      const Buffer request = *exchange.EncodePull(shards, {}, Step(5), 10, keys, true);
+      const size_t reply = Answer(tables, request).size();
+      REQUIRE(std::max(request.size(), reply) <= limit);
+      if (shards.size() > 1) REQUIRE(request.size() + reply <= limit);
+    }
+    if (other.ok() && parts.insert(split->size()).second) CHECK(pulled(exchange) == whole);
+  }
+  CHECK(parts.size() > 2);
+}
+
+TEST_CASE("rows that lie on a device take no room in a pull's reply", "[exchange]") {
+  const ModelTables tables = testing::SmallTables(255);
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 8);
+  const Exchange exchange(tables, map, {.pull_bytes = 200'000});
+  const RoutedKeys routed = SomeKeys(tables, 1000);
+  const KeyList keys{routed.keys, routed.positions, routed.runs};
+  CHECK(exchange.SplitPull(0, keys, false, {}, Exchange::Rows::kInReply)->size() > 4);
+  CHECK(exchange.SplitPull(0, keys, false, {}, Exchange::Rows::kThere)->size() == 1);
+  const wire::PullCodecs bf16 = wire::ValueCodec::kBf16;
+  CHECK(exchange.SplitPull(0, keys, false, bf16, Exchange::Rows::kInReply)->size() <
+        exchange.SplitPull(0, keys, false, {}, Exchange::Rows::kInReply)->size());
+}
+
 TEST_CASE("an answer to something else is refused", "[exchange]") {
   const ModelTables tables = testing::SmallTables();
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4);
@@ -93,13 +160,13 @@ TEST_CASE("an answer to something else is refused", "[exchange]") {
   const KeyList keys{routed.keys, routed.positions, routed.runs};
   exchange.Prepare(keys, &block);
   const KeyList other{fewer.keys, fewer.positions, fewer.runs};
-  auto request = exchange.EncodePull(0, {}, Step(1), 10, other, true);
+  auto request = exchange.EncodePull(exchange.ShardsOf(0), {}, Step(1), 10, other, true);
   const Buffer reply = Answer(tables, *request);
-  CHECK_FALSE(exchange.DecodePull(0, reply.span(), keys, true, &block).ok());
+  CHECK_FALSE(exchange.DecodePull(exchange.ShardsOf(0), reply.span(), keys, true, &block).ok());
   // A flipped bit in a value.
   std::vector<uint8_t> bytes(reply.span().begin(), reply.span().end());
   bytes[bytes.size() / 2] ^= 4;
-  CHECK(exchange.DecodePull(0, bytes, other, true, &block).status().code() ==
+  CHECK(exchange.DecodePull(exchange.ShardsOf(0), bytes, other, true, &block).status().code() ==
         absl::StatusCode::kDataLoss);
 }
 
@@ -213,8 +280,10 @@ TEST_CASE("a push beyond the limit of a message goes in parts, by shards", "[exc
 
   // What one shard alone cannot carry is refused, and told apart from what may be tried again.
   const ShardMap one = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 1);
-  CHECK(Exchange(tables, one).EncodePush(0, fields, contributions).status().code() ==
-        absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = Exchange(tables, one).EncodePush(0, fields, contributions).status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::Contains("of one shard") && Catch::Contains("spec.training.batchSize"));
 }
 
 TEST_CASE("each part of a push names the rows on a device of its own groups", "[exchange]") {
@@ -280,7 +349,8 @@ TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exc
   CHECK_FALSE(*exchange.DecodePrefetch(0, reply.span(), keys, true));
   CHECK_FALSE(*exchange.DecodePrefetch(1, reply.span(), keys, false));
 
-  const Buffer pull = *exchange.EncodePull(1, {}, Step(3), 10, keys, true, {.ticket = ticket});
+  const Buffer pull =
+      *exchange.EncodePull(exchange.ShardsOf(1), {}, Step(3), 10, keys, true, {.ticket = ticket});
   const auto view = wire::ParsePullRequest(pull.span());
   CHECK(view->groups.empty());
   CHECK(view->ticket == ticket);
@@ -300,6 +370,23 @@ TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exc
   CHECK(push->contributions[0].ticket == ticket);
   REQUIRE(!push->groups.empty());
   for (const wire::GroupView& g : push->groups) CHECK(g.keys() == 0);
+
+  // A push that must go in parts names none.
+  const Exchange small(tables, map, {.push_bytes = parts->front().size() - 1});
+  const auto split = small.EncodePush(1, {}, {&contribution, 1}, ticket);
+  REQUIRE(split.ok());
+  REQUIRE(split->size() > 1);
+  size_t sent = 0;
+  for (const Buffer& part : *split) {
+    const auto of_part = wire::ParsePushRequest(part.span());
+    CHECK_FALSE(of_part->contributions[0].ticket);
+    for (const wire::GroupView& g : of_part->groups) sent += g.keys();
+  }
+  size_t share = 0;
+  for (const Exchange::Part& part : exchange.ShareOf(exchange.ShardsOf(1), keys)) {
+    share += part.keys;
+  }
+  CHECK(sent == share);
 }
 
 TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]") {
@@ -308,8 +395,8 @@ TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]")
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 40);
   const KeyList keys{routed.keys, routed.positions, routed.runs};
-  const Buffer request =
-      *exchange.EncodePull(0, {}, Step(1), 0, keys, true, {.codec = wire::ValueCodec::kBf16});
+  const Buffer request = *exchange.EncodePull(exchange.ShardsOf(0), {}, Step(1), 0, keys, true,
+                                              {.codec = wire::ValueCodec::kBf16});
   const auto view = wire::ParsePullRequest(request.span());
   CHECK(view->codec == wire::ValueCodec::kBf16);
   std::vector<wire::ValueGroup> groups;
@@ -332,10 +419,13 @@ TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]")
   const Buffer bytes = reply->Finish({}, wire::PullOutcome::kServed);
   ParameterBlock block;
   exchange.Prepare(keys, &block);
-  REQUIRE(exchange.DecodePull(0, bytes.span(), keys, true, &block, wire::ValueCodec::kBf16).ok());
+  REQUIRE(exchange
+              .DecodePull(exchange.ShardsOf(0), bytes.span(), keys, true, &block,
+                          wire::ValueCodec::kBf16)
+              .ok());
   for (const float f : block.rows) REQUIRE(f == 1.5f);
   for (const float f : block.dense) REQUIRE(f == 0.1f);
-  CHECK_FALSE(exchange.DecodePull(0, bytes.span(), keys, true, &block).ok());
+  CHECK_FALSE(exchange.DecodePull(exchange.ShardsOf(0), bytes.span(), keys, true, &block).ok());
 }
 
 TEST_CASE("lanes are summed along the tree, and a lane without examples adds nothing",

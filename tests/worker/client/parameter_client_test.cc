@@ -50,11 +50,12 @@ class Server : public DataHandler {
       return reply(absl::FailedPreconditionError("the rows lie on no device here"));
     }
     by_device += values != nullptr;
+    pulls += method == DataMethod::kPull;
     reply(method == DataMethod::kPull ? testing::ServePull(*tables_, request) : Push(request));
   }
 
   bool offers = true;
-  int by_device = 0, refused = 0;
+  int by_device = 0, refused = 0, pulls = 0;
   std::vector<float> pushed;  // of table 0, as in the last push
 
  private:
@@ -80,7 +81,8 @@ class Server : public DataHandler {
 
 // A client and the one server that it talks to.
 struct Fixture {
-  explicit Fixture(uint64_t keys) {
+  explicit Fixture(uint64_t keys, const Exchange::Limits& limits = {})
+      : exchange(tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4), limits) {
     links.SetAddresses({"s"});
     REQUIRE(listener.ok());
     ParameterClientOptions options;
@@ -102,7 +104,7 @@ struct Fixture {
   KeyList list() const { return {routed.keys, routed.positions, routed.runs}; }
 
   const ModelTables tables = testing::SmallTables();
-  const Exchange exchange{tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4)};
+  const Exchange exchange;
   Server server{&tables};
   const std::unique_ptr<DataTransport> transport = MakeInProcTransport();
   const absl::StatusOr<std::unique_ptr<DataListener>> listener = transport->Listen("s", &server);
@@ -115,6 +117,34 @@ struct Fixture {
   std::vector<float> right;  // weights of the keys
   std::unique_ptr<ParameterClient> client;
 };
+
+TEST_CASE("a client's pull goes in parts where a message cannot carry its reply", "[worker]") {
+  ParameterBlock whole;
+  Fixture one(3000);
+  one.server.offers = false;
+  REQUIRE(one.client->Pull(Step(0), one.list(), &whole).ok());
+  CHECK(one.server.pulls == 1);
+  for (const bool on_device : {false, true}) {
+    Fixture f(3000, {.pull_bytes = 60'000});
+    f.server.offers = on_device;
+    ParameterBlock block;
+    REQUIRE(f.client->Pull(Step(0), f.list(), &block).ok());
+    CHECK(f.server.pulls > 1);
+    std::vector<float> got = block.rows;
+    if (on_device) {
+      got.resize(f.right.size());
+      REQUIRE(f.memory->Download(block.rows_there.get(), got.size(), got.data()).ok());
+      CHECK(f.server.by_device == f.server.pulls);
+      CHECK(f.stats.rows_there() == 3000);
+    }
+    CHECK(got == f.right);
+    CHECK(block.dense == whole.dense);
+  }
+  Fixture f(3000, {.pull_bytes = 1000});
+  ParameterBlock none;
+  CHECK(absl::IsResourceExhausted(f.client->Pull(Step(0), f.list(), &none)));
+  CHECK(f.server.pulls == 0);
+}
 
 TEST_CASE("a client's rows stay on a device as long as its servers take them", "[worker][device]") {
   Fixture f(300);

@@ -39,6 +39,10 @@ absl::Status OpenError(const std::string& path, int error) {
       absl::StrCat("input file ", path, " cannot be opened: ", std::strerror(error), kCheckData));
 }
 
+DataFileIdentity IdentityOf(const FileInfo& info) {
+  return {info.device, info.inode, info.bytes, info.changed_ns};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataFile>> DataFile::Open(const std::string& path) {
@@ -57,13 +61,20 @@ absl::StatusOr<std::unique_ptr<DataFile>> DataFile::Open(const std::string& path
   FileInfo info;
   const int result = files.Info(fd, info);
   if (result == 0 && info.kind == FileKind::kFile) {
-    return std::unique_ptr<DataFile>(
-        new DataFile(name, fd, info.bytes, {info.device, info.inode, info.bytes, info.changed_ns}));
+    return std::unique_ptr<DataFile>(new DataFile(name, fd, info.bytes, IdentityOf(info)));
   }
   files.Close(fd);
   if (result < 0) return OpenError(name, -result);
   return absl::InvalidArgumentError(
       absl::StrCat("input file ", name, " is a directory; name the files in it"));
+}
+
+absl::StatusOr<DataFileIdentity> DataFile::IdentityNow() const {
+  FileInfo info;
+  const int result = FileSystem::Kernel().Info(fd_, info);
+  if (result == 0) return IdentityOf(info);
+  return absl::UnavailableError(
+      absl::StrCat("input file ", path_, " cannot be looked at: ", std::strerror(-result)));
 }
 
 DataFile::~DataFile() { FileSystem::Kernel().Close(fd_); }

@@ -44,6 +44,9 @@ class DataFile {
   uint64_t size() const { return size_; }
   // When it was opened; of an adopted file all zero.
   const DataFileIdentity& identity() const { return identity_; }
+  // As it is now, which is another one where the file was written in place since. UNAVAILABLE: it
+  // cannot be told.
+  absl::StatusOr<DataFileIdentity> IdentityNow() const;
   // Adopted, not opened by its name.
   bool is_copy() const { return identity_ == DataFileIdentity(); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,33 +56,37 @@ std::string RawLines::Where(size_t i, const InputTasks& input) const {
 
 absl::Status TaskReader::OpenFile(uint32_t file) {
   if (file_ != nullptr && file_number_ == file) return absl::OkStatus();
+  file_ = nullptr;
   absl::StatusOr<std::shared_ptr<const DataFile>> opened = files_->Open(input_->files[file]);
   if (!opened.ok()) return opened.status();
-  if (absl::Status s = CheckOpened(file, **opened); !s.ok()) return s;
+  std::shared_ptr<const DataFile> written = *opened;
+  if ((*opened)->is_copy()) {
+    absl::StatusOr<std::unique_ptr<DataFile>> raw = files_->OpenRaw(input_->files[file]);
+    if (!raw.ok()) return raw.status();
+    written = *std::move(raw);
+  }
+  if (absl::Status s = CheckIsIndexed(file, *written); !s.ok()) return s;
   file_ = *std::move(opened);
+  written_ = std::move(written);
   file_number_ = file;
   return absl::OkStatus();
 }
 
-absl::Status TaskReader::CheckOpened(uint32_t file, const DataFile& text) {
-  std::unique_ptr<DataFile> raw;  // of a copy
-  if (text.is_copy()) {
-    absl::StatusOr<std::unique_ptr<DataFile>> opened = files_->OpenRaw(input_->files[file]);
-    if (!opened.ok()) return opened.status();
-    raw = *std::move(opened);
-  }
-  const DataFile& now = raw != nullptr ? *raw : text;
+absl::Status TaskReader::CheckIsIndexed(uint32_t file, const DataFile& written) {
+  const auto now = written.IdentityNow();
+  if (!now.ok()) return now.status();
   const auto before = checked_.find(file);
-  if (before != checked_.end() && before->second == now.identity()) return absl::OkStatus();
-  const absl::StatusOr<uint64_t> fingerprint = now.Fingerprint();
-  if (!fingerprint.ok()) return fingerprint.status();
+  if (before != checked_.end() && before->second == *now) return absl::OkStatus();
+  const absl::StatusOr<uint64_t> fingerprint = written.Fingerprint();
+  const uint64_t bytes = std::get<2>(*now);
   const InputTasks::Mark& then = input_->marks[file];
-  if (now.size() != then.bytes || *fingerprint != then.fingerprint) {
+  if (bytes == then.bytes && !fingerprint.ok()) return fingerprint.status();
+  if (bytes != then.bytes || *fingerprint != then.fingerprint) {
     return absl::FailedPreconditionError(
-        absl::StrCat("input file ", now.path(), " has changed since the job began (", then.bytes,
-                     " bytes then, ", now.size(), " now); restore it, or submit a new job"));
+        absl::StrCat("input file ", written.path(), " has changed since the job began (",
+                     then.bytes, " bytes then, ", bytes, " now); restore it, or submit a new job"));
   }
-  checked_.insert_or_assign(file, now.identity());
+  checked_.insert_or_assign(file, *now);
   return absl::OkStatus();
 }
 
@@ -148,10 +153,19 @@ absl::Status TaskReader::AppendSome(uint32_t task, uint32_t from, uint64_t most_
   return AppendUpTo(task, from, input_->tasks[task].lines, most_bytes, out);
 }
 
-absl::Status TaskReader::AppendUpTo(uint32_t task_number, uint32_t from, uint32_t to,
-                                    uint64_t most_bytes, RawLines* out) {
+// The file is looked at after it was read, so that nobody trains on what was written in between.
+absl::Status TaskReader::AppendUpTo(uint32_t task, uint32_t from, uint32_t to, uint64_t most_bytes,
+                                    RawLines* out) {
+  const uint32_t file = input_->tasks[task].file;
+  if (absl::Status s = OpenFile(file); !s.ok()) return s;
+  const absl::Status read = ReadUpTo(task, from, to, most_bytes, out);
+  const absl::Status indexed = CheckIsIndexed(file, *written_);
+  return indexed.ok() ? read : indexed;
+}
+
+absl::Status TaskReader::ReadUpTo(uint32_t task_number, uint32_t from, uint32_t to,
+                                  uint64_t most_bytes, RawLines* out) {
   const InputTasks::Task& next = input_->tasks[task_number];
-  if (absl::Status s = OpenFile(next.file); !s.ok()) return s;
   if (task_ != task_number || line_ > from) {
     task_ = task_number;
     line_ = 0;

@@ -85,7 +85,7 @@ class RawLines {
 };
 
 // Reads lines of tasks; continuing where the last call ended costs no second read. One thread at a
-// time; keeps one file open.
+// time; keeps one file open, and what that is a copy of.
 class TaskReader {
  public:
   TaskReader(const InputTasks* input, TextFiles* files) : input_(input), files_(files) {}
@@ -103,10 +103,14 @@ class TaskReader {
   // Lines from .. to - 1, or fewer, as AppendSome.
   absl::Status AppendUpTo(uint32_t task, uint32_t from, uint32_t to, uint64_t most_bytes,
                           RawLines* out);
+  // The same of the open file.
+  absl::Status ReadUpTo(uint32_t task, uint32_t from, uint32_t to, uint64_t most_bytes,
+                        RawLines* out);
   absl::Status OpenFile(uint32_t file);
-  // Whether the file that was opened is the one that was indexed: whoever replaces it while the job
-  // trains changes neither its name nor, maybe, its lines' lengths.
-  absl::Status CheckOpened(uint32_t file, const DataFile& text);
+  // Whether the open file is what was indexed: whoever replaces it while the job trains, or writes
+  // into it, changes neither its name nor, maybe, its lines' lengths. Costs a look at its size and
+  // time, and its fingerprint where these are others than at the last look.
+  absl::Status CheckIsIndexed(uint32_t file, const DataFile& written);
   // Moves line_ and offset_ forward to line `to` of task_.
   absl::Status Skip(uint32_t to);
   // Takes whole lines out of out->bytes_ from `begin` on (searching from `scan`), at most `count`;
@@ -117,7 +121,9 @@ class TaskReader {
 
   const InputTasks* const input_;
   TextFiles* const files_;
-  std::shared_ptr<const DataFile> file_;
+  std::shared_ptr<const DataFile> file_;  // null: none is open
+  std::shared_ptr<const DataFile>
+      written_;  // what others may write: itself, or what it is a copy of
   uint32_t file_number_ = 0;
   std::map<uint32_t, DataFileIdentity> checked_;  // by number: what was found to be the file
   // The next line to read and its place in the task.

@@ -1,5 +1,6 @@
 // Lines and files that a job does not read: bad ones, and those that changed after the index pass.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -107,6 +108,41 @@ JobSpec CategorySpec() {
   field.set_column("c");
   field.set_kind("categorical");
   return spec;
+}
+
+TEST_CASE(
+    "a file that is written in place while it is open is refused, one that is put back is not",
+    "[data][source]") {
+  const bool packed = GENERATE(false, true);
+  const ScratchFolder folder;
+  const std::string good = "1 1:1\n0 2:1\n1 3:1\n0 4:1\n", flipped = "0 1:1\n1 2:1\n0 3:1\n1 4:1\n";
+  auto time = std::filesystem::file_time_type();
+  const auto write = [&](const std::string& text) {
+    const std::string path = folder.Write("a", packed ? Gzip(text) : text);
+    // Two writes within one tick of the file system's clock could not be told apart.
+    time += std::chrono::hours(1);
+    std::filesystem::last_write_time(path, time);
+    return path;
+  };
+  const std::string path = write(good);
+  JobSpec spec = Spec(1, 2, 2);
+  const auto source = Open(spec, Index(spec, {path}));
+  Batch batch;
+  const auto read = [&](uint64_t step) { return source->Read(Step(step), LaneId(0), &batch); };
+  REQUIRE(read(1).ok());
+  write(good);  // the same again
+  REQUIRE(read(2).ok());
+  for (const std::string& text : {flipped, good.substr(0, 6), good + "1 5:1\n"}) {
+    write(text);
+    const absl::Status s = read(3);  // of the next epoch
+    CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
+    CHECK(s.message().find("input file " + path + " has changed since the job began") == 0);
+  }
+  write(good);
+  CHECK(read(3).ok());
+  // Its name may go: the reader has what was indexed.
+  std::filesystem::remove(path);
+  CHECK(read(4).ok());
 }
 
 TEST_CASE("a vocabulary that is another one when the data are opened is refused",

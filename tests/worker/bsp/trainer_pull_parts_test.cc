@@ -1,0 +1,146 @@
+// Pulls of a synchronous trainer whose replies one message cannot carry.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/core/ids.h"
+#include "proto/wire/message.h"
+#include "proto/wire/message_codec.h"
+#include "proto/wire/message_limits.h"
+#include "tests/worker/bsp/trainer_fixture.h"
+#include "tests/worker/client/scripted_servers.h"
+
+namespace strata {
+namespace {
+
+using Call = testing::ScriptedServers::Call;
+using Fixture = testing::TrainerFixture;
+using testing::At;
+using testing::TrainerSetup;
+
+std::vector<ShardId> ShardsOf(const Call& pull) {
+  return wire::ParsePullRequest(pull.request.span())->shards;
+}
+
+// The most that one shard of the small model takes, so that each is asked for by itself.
+size_t BytesOfShard() {
+  Fixture f({.servers = 1});
+  f.Start({0});
+  f.Open();
+  const Call pull = f.NextPull(0, 1);
+  const auto view = wire::ParsePullRequest(pull.request.span());
+  std::vector<size_t> bytes(f.plan.shards.shards().size(), 300);
+  for (const wire::GroupView& g : view->groups) {
+    const size_t row = f.plan.tables.tables[g.table.value].dim() * sizeof(float);
+    bytes[g.shard.value] += wire::MaxGroupBytes(g.keys(), 0) + g.keys() * (row + 16);
+  }
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
+struct PartsFixture : Fixture {
+  explicit PartsFixture(TrainerSetup setup = {.servers = 1, .lanes = 1})
+      : Fixture([&] {
+          setup.limits.pull_bytes = BytesOfShard();
+          return setup;
+        }()) {}
+
+  // The parts of the next pull, by their shards.
+  std::vector<Call> NextParts(uint64_t step, const std::vector<ShardId>& shards) {
+    std::vector<Call> parts;
+    std::vector<ShardId> named;
+    while (named.size() < shards.size()) {
+      parts.push_back(NextPull(0, step));
+      for (const ShardId shard : ShardsOf(parts.back())) named.push_back(shard);
+    }
+    CHECK(named == shards);
+    return parts;
+  }
+  std::vector<ShardId> All() const { return plan.shards.ShardsOf(0); }
+};
+
+TEST_CASE("a pull whose reply is too large goes in parts, and its rows are trained on", "[bsp]") {
+  // What a step is pushed, with its pull in one piece.
+  std::vector<uint8_t> pushed;
+  {
+    Fixture whole({.servers = 1, .lanes = 1});
+    whole.Start({0});
+    whole.Open();
+    whole.ServeAll(1);
+    const Call push = whole.NextPush(0, 1);
+    pushed.assign(push.request.span().begin(), push.request.span().end());
+  }
+  PartsFixture f;
+  f.Start({0});
+  f.Open();
+  const std::vector<Call> parts = f.NextParts(1, f.All());
+  REQUIRE(parts.size() > 1);
+  for (const Call& part : parts) {
+    CHECK_FALSE(wire::ParsePullRequest(part.request.span())->want_ticket);
+    part.reply(f.Weights(part, At(0)));
+  }
+  const Call push = f.NextPush(0, 1);
+  CHECK(std::vector<uint8_t>(push.request.span().begin(), push.request.span().end()) == pushed);
+}
+
+TEST_CASE("of a pull in parts only what was not served is asked for again", "[bsp]") {
+  PartsFixture f;
+  f.Start({0});
+  f.Open();
+  const std::vector<Call> parts = f.NextParts(1, f.All());
+  REQUIRE(parts.size() >= 3);
+  for (size_t p = 0; p + 1 < parts.size(); ++p) parts[p].reply(f.Weights(parts[p], At(0)));
+  SECTION("a server that was busy") {
+    parts.back().reply(absl::ResourceExhaustedError("this server holds much; retry later"));
+    f.AwaitPause(10);
+  }
+  SECTION("a shard that has not committed the step before") {
+    parts.back().reply(Fixture::Without(wire::PullOutcome::kNotYet, At(0)));
+  }
+  const std::vector<Call> again = f.NextParts(1, ShardsOf(parts.back()));
+  REQUIRE(again.size() == 1);
+  again[0].reply(f.Weights(again[0], At(0)));
+  f.AcceptAll(1);
+  // The next step's pull is of all of them.
+  f.NextParts(2, f.All());
+}
+
+TEST_CASE("a lane goes on where the part that is furthest says", "[bsp]") {
+  PartsFixture f({.servers = 1, .lanes = 1, .last_step = 9});
+  f.Start({0});
+  f.Open();
+  const std::vector<Call> parts = f.NextParts(1, f.All());
+  REQUIRE(parts.size() >= 3);
+  parts[0].reply(Fixture::Without(wire::PullOutcome::kTooOld, At(5)));
+  parts[1].reply(Fixture::Without(wire::PullOutcome::kTooOld, At(4)));
+  for (size_t p = 2; p < parts.size(); ++p) {
+    parts[p].reply(Fixture::Without(wire::PullOutcome::kNotYet, At(3)));
+  }
+  f.NextParts(5, f.All());
+}
+
+TEST_CASE("keys are not announced whose pull goes in parts", "[bsp]") {
+  PartsFixture f({.servers = 1, .lanes = 1, .prefetch = true});
+  f.Start({0});
+  f.Open();
+  for (const Call& part : f.NextParts(1, f.All())) part.reply(f.Weights(part, At(0)));
+  f.AcceptAll(1);  // nothing came before that
+}
+
+TEST_CASE("a step that is too large for one shard ends the job, with the remedy", "[bsp]") {
+  Fixture f({.servers = 1, .lanes = 1, .limits = {.pull_bytes = 1}});
+  f.Start({0});
+  f.Open();
+  const absl::Status end = f.result.get();
+  CHECK(absl::IsResourceExhausted(end));
+  for (const char* part : {"server 0", "of one shard", "a pull of ", "limit of a message is 1;",
+                           "spec.training.batchSize", "spec.storage.shardsPerServer"}) {
+    CHECK_THAT(std::string(end.message()), Catch::Contains(part));
+  }
+}
+
+}  // namespace
+}  // namespace strata

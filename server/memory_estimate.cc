@@ -10,6 +10,7 @@
 #include "server/table/change_list.h"
 #include "server/table/device_stage.h"
 #include "server/table/gpu_memory.h"
+#include "server/table/memory.h"
 #include "server/table/shard_table.h"
 #include "server/table/snapshot.h"
 #include "storage/delta/removed_stream.h"
@@ -62,6 +63,12 @@ uint64_t DenseRowsOf(const TableSpec& table) {
   uint64_t rows = 0;
   for (const TensorSpec& tensor : table.tensors) rows += tensor.Rows(table.dim());
   return rows;
+}
+
+// Rows of this server's share of a table.
+uint64_t RowsHere(const ServerLoad& load, const TableSpec& table) {
+  return CeilDiv(table.kind == TableKind::kDense ? DenseRowsOf(table) : KeysOf(load, table).rows,
+                 load.servers);
 }
 
 // A table without a limit: `shards` of the server have rows of it.
@@ -128,18 +135,50 @@ MemoryPart LogPart(const ServerLoad& load, uint64_t bytes) {
           absl::StrCat(pieces, " x min(8 MiB, ", record, " of a shard's share, in whole pages)")};
 }
 
-// The tier below a limit of so many bytes that all rows need.
-void AddTier(const ServerLoad& load, uint64_t needed, std::vector<MemoryPart>& parts) {
+// Rows of a table on this server, and what of their bytes may lie in DRAM.
+struct TableBytes {
+  uint64_t needed = 0;
+  uint64_t in_dram = 0;
+};
+
+// By table, as servers divide dramBytesPerServer (server/table/memory.h). Which shards have the
+// dense rows is not known before: each may.
+std::vector<TableBytes> DivideDram(const ServerLoad& load) {
+  std::vector<TableBytes> tables;
+  const auto memory = DivideMemory(load.tables, Position(0), Position(~0ull),
+                                   load.dram_bytes / load.shards_here, load.shards_here);
+  for (size_t i = 0; i < load.tables.size(); ++i) {
+    const TableSpec& table = load.tables[i];
+    const bool dense = table.kind == TableKind::kDense;
+    const uint64_t rows = RowsHere(load, table);
+    // A tensor lies in one partition.
+    const uint64_t shards =
+        dense
+            ? std::clamp<uint64_t>(CeilDiv(table.tensors.size(), load.servers), 1, load.shards_here)
+            : load.shards_here;
+    TableBytes bytes;
+    bytes.needed = bytes.in_dram = UnlimitedBytes(table, rows, shards);
+    const uint64_t limit = memory.ok() ? memory->limits[i] : 0;  // of a shard
+    if (limit > 0) bytes.in_dram = std::min(bytes.needed, shards * limit);
+    tables.push_back(bytes);
+  }
+  return tables;
+}
+
+// The tier below the limit. `tables`: of DivideDram.
+void AddTier(const ServerLoad& load, const std::vector<TableBytes>& tables,
+             std::vector<MemoryPart>& parts) {
   storage::TierLoad tier;
   tier.threads = load.threads;
   uint64_t memo = 0;
-  for (const TableSpec& table : load.tables) {
-    if (table.kind == TableKind::kDense) continue;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const TableSpec& table = load.tables[i];
+    if (table.kind == TableKind::kDense || tables[i].needed == 0) continue;
     storage::RowStoreOptions options;
     options.row_bytes = storage::RowLayout::For(table).row_bytes();
     const uint64_t rows = CeilDiv(KeysOf(load, table).rows, load.servers);
-    const double share =
-        static_cast<double>(load.dram_bytes) / static_cast<double>(needed);  // of the rows, in DRAM
+    const double share = static_cast<double>(tables[i].in_dram) /
+                         static_cast<double>(tables[i].needed);  // of the rows, in DRAM
     const auto in_dram = static_cast<uint64_t>(share * static_cast<double>(rows));
     tier.rows += rows - in_dram;
     tier.row_bytes = std::max(tier.row_bytes, options.row_bytes);
@@ -153,28 +192,26 @@ void AddTier(const ServerLoad& load, uint64_t needed, std::vector<MemoryPart>& p
 }
 
 void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
-  uint64_t needed = 0;
-  for (const TableSpec& table : load.tables) {
-    const bool dense = table.kind == TableKind::kDense;
-    const uint64_t rows =
-        CeilDiv(dense ? DenseRowsOf(table) : KeysOf(load, table).rows, load.servers);
-    // A tensor lies in one partition.
-    const uint64_t shards =
-        dense
-            ? std::clamp<uint64_t>(CeilDiv(table.tensors.size(), load.servers), 1, load.shards_here)
-            : load.shards_here;
-    const uint64_t bytes = UnlimitedBytes(table, rows, shards);
-    needed += bytes;
+  const std::vector<TableBytes> tables = DivideDram(load);
+  uint64_t needed = 0, in_dram = 0, hashed = 0;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const TableSpec& table = load.tables[i];
+    needed += tables[i].needed;
+    in_dram += tables[i].in_dram;
+    hashed += table.kind == TableKind::kHashed ? 1 : 0;
     if (load.dram_bytes > 0) continue;
-    parts.push_back({absl::StrCat("rows and index, table ", table.name), bytes,
-                     absl::StrCat(rows, " rows x (", storage::RowLayout::For(table).row_bytes(),
+    parts.push_back({absl::StrCat("rows and index, table ", table.name), tables[i].needed,
+                     absl::StrCat(RowsHere(load, table), " rows x (",
+                                  storage::RowLayout::For(table).row_bytes(),
                                   " + 8) + index (6.67 to 7.25 a row)")});
   }
   if (load.dram_bytes == 0) return;
-  parts.push_back({"rows and index in DRAM", std::min(needed, load.dram_bytes),
-                   absl::StrCat("min(dramBytesPerServer, ", needed, " that all rows need)")});
-  if (needed <= load.dram_bytes) return;
-  AddTier(load, needed, parts);
+  parts.push_back({"rows and index in DRAM", std::min(in_dram, load.dram_bytes),
+                   hashed > 1
+                       ? absl::StrCat("of dramBytesPerServer, which ", hashed,
+                                      " tables share equally; all rows need ", needed)
+                       : absl::StrCat("min(dramBytesPerServer, ", needed, " that all rows need)")});
+  if (needed > in_dram || needed > load.dram_bytes) AddTier(load, tables, parts);
 }
 
 // Shapes of the GPU tables of one shard; none where the limit is too small for them.
@@ -225,13 +262,7 @@ uint64_t FilterBytes(const ServerLoad& load, const TableSpec& table) {
 
 bool Removes(const TableSpec& table) { return table.life_cycle.removal.any(); }
 
-// Rows of this server's share of a table.
-uint64_t RowsHere(const ServerLoad& load, const TableSpec& table) {
-  return CeilDiv(table.kind == TableKind::kDense ? DenseRowsOf(table) : KeysOf(load, table).rows,
-                 load.servers);
-}
-
-// Of those, the rows that one commit of all shards here may change or remove.
+// Of RowsHere, the rows that one commit of all shards here may change or remove.
 uint64_t RowsOfCommit(const ServerLoad& load, const TableSpec& table) {
   const uint64_t rows = RowsHere(load, table);
   if (table.kind == TableKind::kDense) return rows;

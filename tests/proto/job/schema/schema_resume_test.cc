@@ -1,3 +1,4 @@
+// What differs between two schemas, and what of it `--resume` takes.
 #include "proto/job/schema/schema_mapping.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,4 @@
 // Which data a job trains on, in 64 bits.
-// Tested by tests/proto/job/index_fingerprint_test.cc
 #ifndef STRATA_PROTO_JOB_INDEX_FINGERPRINT_H_
 #define STRATA_PROTO_JOB_INDEX_FINGERPRINT_H_
 

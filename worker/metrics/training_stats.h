@@ -125,7 +125,7 @@ class TrainingStats {
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
     double weight = 0;
     double loss = 0;
-    bool numbers = true;  // all predictions are
+    bool numbers = true;            // all predictions are
     double first_label_weight = 0;  // of examples that have it
     // In units of kWeightUnit where examples have weights.
     std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);

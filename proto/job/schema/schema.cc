@@ -215,7 +215,7 @@ bool IsMissingCategory(const SchemaField& field) {
 // `schema`, which was written down, as it is written today: with the empty defaults that it leaves
 // out and `fields` have, and with today's names of tensors. `rename`: from its names to theirs.
 Schema AsToday(const std::vector<SchemaField>& fields,
-                      const std::map<std::string, std::string>& rename, Schema schema) {
+               const std::map<std::string, std::string>& rename, Schema schema) {
   const Renaming names(fields, rename);
   std::set<std::string> missing_is_category;
   for (const SchemaField& field : fields) {
@@ -347,8 +347,7 @@ std::vector<std::string> OptimizerStateNames(OptimizerType type) {
 }
 
 Schema SavedSchema(const Manifest& manifest) {
-  return AsToday(SchemaFields(manifest.job().spec(), manifest.fields()), {},
-                        manifest.schema());
+  return AsToday(SchemaFields(manifest.job().spec(), manifest.fields()), {}, manifest.schema());
 }
 
 Schema StoredSchema(const Schema& stored, const JobSpec& job,

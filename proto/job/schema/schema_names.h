@@ -1,5 +1,4 @@
 // What earlier versions called dense tensors whose name another tensor could have as well. Pure.
-// Tested by tests/proto/job/schema/schema_names_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_NAMES_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_NAMES_H_
 

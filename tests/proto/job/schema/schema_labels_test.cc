@@ -251,8 +251,7 @@ TEST_CASE("columns over other inputs begin anew, and their labels are told so", 
   const std::string text = Text(saved, now);
   INFO(text);
   CHECK(absl::StrContains(text, "tensor output_weight was (8, 2), is (6, 2)"));
-  CHECK(
-      absl::StrContains(text, "outputs anew: label b (output_weight), label a (output_weight)"));
+  CHECK(absl::StrContains(text, "outputs anew: label b (output_weight), label a (output_weight)"));
   CHECK(Taken(now, Plan(saved, now)).at("bias") == "2: 2 1");
   CHECK_FALSE(Taken(now, Plan(saved, now)).contains("output_weight"));
   // Rows of another width are other rows.

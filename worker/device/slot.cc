@@ -6,7 +6,6 @@
 
 #include "ops/cuda/rows/pool.h"
 #include "ops/cuda/rows/row_runs.h"
-#include "proto/job/fields/task_spec.h"
 #include "worker/device/layers/return_if_error.h"
 
 namespace strata::device {
@@ -233,7 +232,7 @@ double Slot::SumLosses() const {
   for (size_t t = 0; t < tasks_; ++t) {
     for (size_t i = 0; i < examples_; ++i) sum += losses[i * tasks_ + t];
   }
-  return kind_.weighted ? sum * double{kWeightUnit} : sum;
+  return sum;
 }
 
 }  // namespace strata::device

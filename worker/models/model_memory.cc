@@ -113,7 +113,6 @@ class Sum {
 
   void ExampleScratch() {
     Vector(examples_ * tasks_, (tasks_ > 1 ? 4 : 3) * sizeof(float));
-    if (t_.weighted) Vector(examples_, sizeof(float));
     Vector(features_, sizeof(uint32_t));
   }
 

@@ -37,9 +37,6 @@ void ExampleScratch::Resize(const Batch& batch) {
   if (tasks() > 1) ResizeExactly(all, &by_example_);
   ResizeExactly(batch.keys.size(), &example);
   weighted_ = !batch.weights.empty();
-  if (!weighted_) return;
-  ResizeExactly(examples_, &units_);
-  for (size_t i = 0; i < examples_; ++i) units_[i] = batch.weights[i] * (1.0f / kWeightUnit);
 }
 
 void ExampleScratch::Train(const Batch& batch, size_t first, size_t n, float* predictions) {
@@ -54,7 +51,8 @@ void ExampleScratch::Train(const Batch& batch, size_t first, size_t n, float* pr
     x.sums = logits(t) + first;
     x.labels = batch.labels.data() + first * tasks() + t;
     x.label_stride = tasks();
-    x.weights = weighted_ ? units_.data() + first : nullptr;
+    x.weights = weighted_ ? batch.weights.data() + first : nullptr;
+    x.weight_scale = 1.0f / kWeightUnit;
     ops::TaskLosses(losses_[t], x, predictions + first * tasks() + t, tasks(),
                     loss_.data() + t * examples_ + first,
                     gradients_.data() + t * examples_ + first);
@@ -74,7 +72,7 @@ void ExampleScratch::Predict(size_t first, size_t n, float* predictions) {
 double ExampleScratch::SumLosses() const {
   double sum = 0;
   for (const float loss : loss_) sum += loss;
-  return weighted_ ? sum * double{kWeightUnit} : sum;
+  return sum;
 }
 
 void LinearHeads::Prepare(const ModelInputs& in) {

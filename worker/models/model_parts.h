@@ -65,7 +65,6 @@ class ExampleScratch {
   size_t examples_ = 0;
   std::vector<float> logits_, loss_, gradients_;  // (tasks, examples)
   std::vector<float> by_example_;                 // (examples, tasks): gradients; empty: one task
-  std::vector<float> units_;                      // (examples): weights, where weighted
 };
 
 // Copies the numbers of examples begin .. end - 1 to out (examples, stride).

@@ -33,7 +33,7 @@ struct TaskLabels {
   const uint32_t* count = nullptr;
   const float* labels = nullptr;   // (examples, tasks); no number: the example has none
   const float* weights = nullptr;  // (examples), or null: all 1
-  float weight_scale = 1.0f;       // times which they count
+  float weight_scale = 1.0f;       // times which they count in derivatives
   float* costs = nullptr;          // (examples, tasks)
   Matrix gradients;                // (examples, tasks)
 };

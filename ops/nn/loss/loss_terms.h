@@ -46,13 +46,15 @@ STRATA_HD LossOutput BareLoss(LossKind kind, float z, float y, float delta) {
   return {p, delta * (size - 0.5f * delta), r < 0.0f ? -delta : r > 0.0f ? delta : r};
 }
 
-// With both weights. An example without a label (y is no number) has no loss; a weight of nothing
-// takes an infinite loss away too: the example counts for nothing.
-STRATA_HD LossOutput WeightedLoss(const Loss& loss, float sum, float y, float weight) {
+// With both weights; in the derivative the example's counts `scale` times, which a loss that is a
+// square has no room for. An example without a label (y is no number) has no loss; a weight of
+// nothing takes an infinite loss away too: the example counts for nothing.
+STRATA_HD LossOutput WeightedLoss(const Loss& loss, float sum, float y, float weight,
+                                  float scale) {
   const LossOutput bare = BareLoss(loss.kind, sum + loss.offset, y, loss.delta);
   const bool counts = y == y && weight > 0.0f;
   return {bare.prediction, counts ? bare.loss * loss.weight * weight : 0.0f,
-          counts ? bare.gradient * loss.weight * weight : 0.0f};
+          counts ? bare.gradient * loss.weight * (weight * scale) : 0.0f};
 }
 
 }  // namespace strata::ops

@@ -13,9 +13,11 @@ template <LossKind kKind>
 void ComputeAll(const Loss& of, const TaskExamples& x, float* predictions, size_t stride,
                 float* losses, float* gradients) {
   const Loss loss = {kKind, of.weight, of.delta, of.offset};
+  const float scale = x.weights != nullptr ? x.weight_scale : 1.0f;
   for (size_t i = 0; i < x.n; ++i) {
     const float weight = x.weights != nullptr ? x.weights[i] : 1.0f;
-    const LossOutput out = WeightedLoss(loss, x.sums[i], x.labels[i * x.label_stride], weight);
+    const LossOutput out =
+        WeightedLoss(loss, x.sums[i], x.labels[i * x.label_stride], weight, scale);
     predictions[i * stride] = out.prediction;
     losses[i] = out.loss;
     gradients[i] = out.gradient;

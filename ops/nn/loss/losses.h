@@ -24,6 +24,7 @@ struct TaskExamples {
   const float* labels = nullptr;  // label_stride apart; no number: the example has none
   size_t label_stride = 1;
   const float* weights = nullptr;  // (n), not negative, or null: all 1
+  float weight_scale = 1.0f;       // times which they count in derivatives
 };
 
 // predictions: `stride` apart.
@@ -31,7 +32,8 @@ void TaskPredictions(const Loss& loss, size_t n, const float* sums, float* predi
                      size_t stride);
 
 // As TaskPredictions; losses[i] and gradients[i] (n each) are the loss and its derivative by the
-// sum times loss.weight, then times the example's weight; both 0 without a label. Any thread.
+// sum times loss.weight, then times the example's weight, of the derivative times weight_scale;
+// both 0 without a label. Any thread.
 void TaskLosses(const Loss& loss, const TaskExamples& x, float* predictions, size_t stride,
                 float* losses, float* gradients);
 

@@ -77,14 +77,14 @@ TEST_CASE("tasks of all kinds have losses.h's bits", "[ops][cuda][exact]") {
     std::vector<float> predictions(kExamples * n), costs(kExamples * n);
     std::vector<float> gradients(kExamples * kStride, 5.0f);
     for (uint32_t t = 0; t < n; ++t) {
-      std::vector<float> z, w, p(kExamples), cost(kExamples), gradient(kExamples);
+      std::vector<float> z, p(kExamples), cost(kExamples), gradient(kExamples);
       for (uint32_t i = 0; i < kExamples; ++i) {
         z.push_back(sums[i * kStride + t]);
-        w.push_back(weights[i] * kScale);
       }
-      ops::TaskLosses(tasks[t],
-                      {kExamples, z.data(), labels.data() + t, n, weighted ? w.data() : nullptr},
-                      p.data(), 1, cost.data(), gradient.data());
+      ops::TaskLosses(
+          tasks[t],
+          {kExamples, z.data(), labels.data() + t, n, weighted ? weights.data() : nullptr, kScale},
+          p.data(), 1, cost.data(), gradient.data());
       for (uint32_t i = 0; i < kExamples; ++i) {
         predictions[i * n + t] = p[i];
         costs[i * n + t] = i < kCount ? cost[i] : 0.0f;

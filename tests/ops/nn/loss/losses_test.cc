@@ -91,6 +91,25 @@ TEST_CASE("an example without a label, or of no weight, adds nothing", "[ops]") 
   }
 }
 
+TEST_CASE("weights count by their scale in derivatives alone", "[ops]") {
+  constexpr float kScale = 0x1p+24f;
+  const std::vector<float> sums = {-1, 0.3f, 2, -1e16f}, labels = {1, 0, 1, 1e16f};
+  const std::vector<float> weights = {1, 0.5f, 0, 1}, ones(4, 1.0f);
+  for (const Loss& loss : Losses()) {
+    std::vector<float> p(4), losses(4), got(4), plain_losses(4), plain(4);
+    TaskLosses(loss, {4, sums.data(), labels.data(), 1, weights.data(), kScale}, p.data(), 1,
+               losses.data(), got.data());
+    TaskLosses(loss, {4, sums.data(), labels.data(), 1, nullptr, kScale}, p.data(), 1,
+               plain_losses.data(), plain.data());
+    for (size_t i = 0; i < 4; ++i) {
+      INFO("kind " << static_cast<int>(loss.kind) << " i " << i);
+      if (weights[i] > 0) CHECK(std::isfinite(losses[i]));  // whose scale would be beyond floats
+      CHECK(losses[i] == weights[i] * plain_losses[i]);
+      CHECK(got[i] == kScale * weights[i] * plain[i]);
+    }
+  }
+}
+
 TEST_CASE("a sum that is no number leaves neither a loss nor a derivative", "[ops]") {
   const std::vector<float> sums = {std::numeric_limits<float>::quiet_NaN()}, labels = {1};
   for (const Loss& loss : Losses()) {

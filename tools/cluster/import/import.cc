@@ -19,6 +19,7 @@
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/tables/model_tables.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/io/file_io.h"
@@ -330,7 +331,9 @@ absl::StatusOr<ImportSummary> Write(const ImportOptions& options, const Model& m
   Manifest manifest = ManifestOf(options, model, header, *written);
   *manifest.mutable_schema() = SchemaOf(options, model, targets);
   if (absl::Status s = WriteManifest(options.output, manifest); !s.ok()) {
-    storage::RemoveFile(path).IgnoreError();
+    // It may have its name already. The file of a manifest that stays must stay, too.
+    const std::string named = absl::StrCat(options.output, "/", kManifestName);
+    if (RemovePlainFile(named).ok()) storage::RemoveFile(path).IgnoreError();
     return s;
   }
   ImportSummary out;

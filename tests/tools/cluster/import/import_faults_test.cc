@@ -1,5 +1,6 @@
 // What an import refuses, and what it leaves and finds in its folder.
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -10,8 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/storage/io/scripted_files.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/import/import_job.h"
 #include "tests/tools/cluster/import/written_arrays.h"
@@ -233,6 +236,41 @@ TEST_CASE("what a killed import left goes, and nothing else", "[import]") {
   leave({".strata-import", "MANIFEST.json", "shard-00000.strata"});
   CHECK_FALSE(ImportRows(Options(job, out, {rows})).ok());
   CHECK(NamesIn(out) == whole);
+}
+
+// The process's files while it lives.
+class KernelFiles : public storage::ScriptedFiles {
+ public:
+  KernelFiles() : ScriptedFiles(1) { FileSystem::ReplaceKernel(this); }
+  ~KernelFiles() override { FileSystem::ReplaceKernel(nullptr); }
+};
+
+TEST_CASE("an import that fails anywhere leaves no manifest without its file", "[import]") {
+  using Call = storage::ScriptedFiles::Call;
+  const TempFolder folder;
+  const TrainingJob job = Job(folder.path());
+  const ImportSource rows = Rows(folder.path(), "item", 0, 3);
+  const std::string out = folder.path() + "/out";
+  for (const Call call : {Call::kSync, Call::kRename, Call::kOpen, Call::kWrite}) {
+    uint64_t failures = 0, calls = 1;
+    for (uint64_t nth = 1; nth <= calls; ++nth) {
+      fs::remove_all(out);
+      absl::Status s;
+      {
+        KernelFiles files;
+        files.Fail(call, EIO, nth);
+        s = ImportRows(Options(job, out, {rows})).status();
+        calls = files.calls(call);
+      }
+      INFO("call " << static_cast<int>(call) << ", number " << nth << ": " << s);
+      failures += !s.ok();
+      const bool manifest = fs::exists(out + "/MANIFEST.json");
+      if (s.ok()) CHECK(manifest);
+      CHECK(manifest == fs::exists(out + "/shard-00000.strata"));
+      if (!s.ok()) CHECK_FALSE(manifest);
+    }
+    CHECK(failures > 0);
+  }
 }
 
 TEST_CASE("an output with something in it stays as it is", "[import]") {

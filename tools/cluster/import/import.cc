@@ -327,7 +327,10 @@ absl::StatusOr<ImportSummary> Write(const ImportOptions& options, const Model& m
     if (absl::Status s = WriteTable(target, seed, **file); !s.ok()) return s;
   }
   const auto written = (*file)->Finish();
-  if (!written.ok()) return written.status();
+  if (!written.ok()) {
+    storage::RemoveFile(path).IgnoreError();  // it may have its name already
+    return written.status();
+  }
   Manifest manifest = ManifestOf(options, model, header, *written);
   *manifest.mutable_schema() = SchemaOf(options, model, targets);
   if (absl::Status s = WriteManifest(options.output, manifest); !s.ok()) {

@@ -1,5 +1,4 @@
 // Two schemas compared by name: what a job finds in a checkpoint. Pure.
-// Tested by tests/proto/job/schema/schema_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_MAPPING_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_MAPPING_H_
 

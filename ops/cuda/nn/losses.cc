@@ -40,9 +40,9 @@ struct LossEach {
     const RowAndQuad at = SplitItem(item, output.tasks);
     const bool weighted = labels.weights != nullptr;
     const float weight = weighted ? labels.weights[at.row] : 1.0f;
-    const LossOutput out = WeightedLoss(output.losses[at.quad], output.Sum(at), labels.labels[item],
-                                        at.row < *labels.count ? weight : 0.0f,
-                                        weighted ? labels.weight_scale : 1.0f);
+    const LossOutput out =
+        WeightedLoss(output.losses[at.quad], output.Sum(at), labels.labels[item],
+                     at.row < *labels.count ? weight : 0.0f, weighted ? labels.weight_scale : 1.0f);
     output.predictions[item] = out.prediction;
     labels.costs[item] = out.loss;
     labels.gradients.data[size_t{at.row} * labels.gradients.stride + at.quad] = out.gradient;

@@ -49,8 +49,7 @@ STRATA_HD LossOutput BareLoss(LossKind kind, float z, float y, float delta) {
 // With both weights; in the derivative the example's counts `scale` times, which a loss that is a
 // square has no room for. An example without a label (y is no number) has no loss; a weight of
 // nothing takes an infinite loss away too: the example counts for nothing.
-STRATA_HD LossOutput WeightedLoss(const Loss& loss, float sum, float y, float weight,
-                                  float scale) {
+STRATA_HD LossOutput WeightedLoss(const Loss& loss, float sum, float y, float weight, float scale) {
   const LossOutput bare = BareLoss(loss.kind, sum + loss.offset, y, loss.delta);
   const bool counts = y == y && weight > 0.0f;
   return {bare.prediction, counts ? bare.loss * loss.weight * weight : 0.0f,

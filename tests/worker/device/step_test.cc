@@ -20,6 +20,7 @@
 #include "tests/ops/cuda/products/refusing_blas.h"
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
+#include "tests/worker/models/products.h"
 #include "worker/device/device_model.h"
 #include "worker/device/row_memory.h"
 #include "worker/models/models.h"
@@ -64,16 +65,16 @@ std::shared_ptr<DeviceStep> MakeStep(ops::gpu::CudaApi* api, const Problem& p,
   return *std::move(step);
 }
 
-TEST_CASE("every model on a device gives what it gives on the CPU", "[worker][device]") {
+// As kernels one by one, captured, and as a graph.
+void CheckAsOnCpu(const std::vector<Shape>& shapes) {
   uint64_t seed = 10;
-  for (const Shape& shape : DeviceShapes()) {
+  for (const Shape& shape : shapes) {
     INFO(testing::Describe(shape));
     const Problem p(shape, ++seed);
     const StepResult right = RightResult(p);
     for (ops::gpu::testing::TestApi& test : ops::gpu::testing::Apis()) {
       INFO(test.name);
       auto step = MakeStep(test.api.get(), p);
-      // As kernels one by one, captured, and as a graph.
       for (int turn = 0; turn < 4; ++turn) {
         const auto got = TryRun(p, *step);
         REQUIRE(got.ok());
@@ -84,6 +85,14 @@ TEST_CASE("every model on a device gives what it gives on the CPU", "[worker][de
       CHECK(Error(Predictions(p, step), right.predictions) <= kTolerance);
     }
   }
+}
+
+TEST_CASE("every model on a device gives what it gives on the CPU", "[worker][device]") {
+  CheckAsOnCpu(DeviceShapes());
+}
+
+TEST_CASE("so it does with every loss over every pooling", "[worker][device]") {
+  CheckAsOnCpu(testing::LossesAndPoolings());
 }
 
 TEST_CASE("lr and fm without numbers have the CPU's bits, whatever the labels",

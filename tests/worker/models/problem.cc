@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -11,17 +12,19 @@
 namespace strata::testing {
 namespace {
 
-void AddLabel(char kind, size_t number, bool mean, JobSpec& spec) {
+void AddLabel(char letter, size_t number, bool mean, JobSpec& spec) {
   LabelConfig& label = *spec.add_labels();
   label.set_name("label" + std::to_string(number));
-  label.set_kind(kind == 'b' ? "binary" : kind == 'p' ? "count" : "real");
-  label.set_loss(kind == 'b'   ? "logloss"
-                 : kind == 'p' ? "poisson"
-                 : kind == 'h' ? "huber"
+  const bool count = std::isupper(static_cast<unsigned char>(letter)) || letter == 'p';
+  const char loss = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  label.set_kind(loss == 'b' ? "binary" : count ? "count" : "real");
+  label.set_loss(loss == 'b'   ? "logloss"
+                 : loss == 'p' ? "poisson"
+                 : loss == 'h' ? "huber"
                                : "squared");
   label.set_weight(1.0f / static_cast<float>(number + 1));
   label.set_delta(0.7f);
-  if (mean) label.set_mean(kind == 'b' ? 0.2f : kind == 'p' ? 2.5f : 3.2f);
+  if (mean) label.set_mean(loss == 'b' ? 0.2f : loss == 'p' ? 2.5f : 3.2f);
 }
 
 // Random labels of an example; some are none, of one example all.
@@ -134,6 +137,19 @@ void PoolByMax(uint32_t fields, ModelTables* tables, Batch* batch) {
   }
 }
 
+// As readers give the values of a field whose mean is taken: each its share.
+void PoolByMean(const Shape& shape, Batch* batch) {
+  batch->values.assign(batch->keys.size(), 1.0f);
+  for (uint32_t i = 0; i < batch->size; ++i) {
+    std::vector<uint32_t> counts(shape.sequences + shape.fields, 0);
+    for (uint32_t f = batch->offsets[i]; f < batch->offsets[i + 1]; ++f) ++counts[batch->fields[f]];
+    for (uint32_t f = batch->offsets[i]; f < batch->offsets[i + 1]; ++f) {
+      const uint32_t field = batch->fields[f];
+      if (field >= shape.sequences) batch->values[f] = 1.0f / static_cast<float>(counts[field]);
+    }
+  }
+}
+
 std::vector<const float*> TensorPointers(const Problem& p) {
   std::vector<const float*> out;
   for (const auto& t : p.tensors) out.push_back(t.data());
@@ -146,8 +162,8 @@ std::string Describe(const Shape& s) {
   return s.type + " fields " + std::to_string(s.fields) + " numeric " + std::to_string(s.numeric) +
          " dim " + std::to_string(s.dim) + " named " + std::to_string(static_cast<int>(s.named)) +
          " tables " + std::to_string(s.dims.size()) + " sequences " + std::to_string(s.sequences) +
-         " labels " + s.labels + (s.weighted ? ", weighted" : "") +
-         (s.means ? ", of stated means" : "");
+         " labels " + s.labels + (s.weighted ? ", weighted" : "") + (s.values ? ", values" : "") +
+         (s.mean ? ", mean" : "") + (s.max ? ", max" : "") + (s.means ? ", of stated means" : "");
 }
 
 Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)), unique(shape.unique) {
@@ -166,6 +182,7 @@ Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)), uni
     FillFeatures(shape, i, random, batch);
     batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
   }
+  if (shape.mean) PoolByMean(shape, &batch);
   if (shape.max) PoolByMax(shape.sequences + shape.fields, &tables, &batch);
   Route(shape.unique);
   const bool exponential = shape.labels.find('p') != std::string::npos;  // of what comes out

@@ -29,12 +29,13 @@ struct Shape {
   Fields named = Fields::kOrdinal;
   std::vector<uint32_t> bottom_hidden = {};   // dlrm
   uint32_t cross_layers = 0, cross_rank = 0;  // dcn_v2
-  // A letter a label: b (binary), s (squared), p (poisson), h (huber); some lines lack some labels.
-  // Empty: one binary label, by the short form.
+  // A letter a label: b (binary), s (squared), p (poisson), h (huber), S and H (of counts); some
+  // lines lack some labels. Empty: one binary label, by the short form.
   std::string labels = "";
   bool weighted = false;
   std::vector<uint32_t> tower_hidden = {};  // shared_bottom
   bool max = false;                         // every second field is pooled by max
+  bool mean = false;                        // fields, which are named, are pooled by mean
   // Mmoe, din: widths of the tables, which fields take in turn. Empty: one table of width `dim`.
   std::vector<uint32_t> dims = {};
   uint32_t experts = 0;                         // mmoe

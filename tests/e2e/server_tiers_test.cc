@@ -164,6 +164,16 @@ TrainingJob Job(const std::string& folder) {
   return job;
 }
 
+// 200 steps of a din over five tables, of which two have life cycles.
+TrainingJob FiveTablesJob(const std::string& folder) {
+  TrainingJob job = testing::SmallJob(folder);
+  testing::UseFiveTables(folder, 1280, 3000, job);
+  testing::WidenTables(job);
+  job.mutable_spec()->mutable_training()->set_epochs(10);
+  job.mutable_spec()->mutable_storage()->set_shards_per_server(1);
+  return job;
+}
+
 // "": no such tier.
 TrainingJob WithTiers(TrainingJob job, const std::string& hbm, const std::string& dram,
                       uint32_t servers) {
@@ -184,7 +194,7 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
           "[e2e][p3][gpu]") {
   auto folder = ScratchFolder::Make("strata-test");
   REQUIRE(folder.ok());
-  const TrainingJob job = Job(folder->path());
+  const TrainingJob job = FiveTablesJob(folder->path());
   const std::vector<ops::gpu::testing::TestApi> apis = ops::gpu::testing::Apis();
   const Gpu device = On(apis.back().api.get()), host = OnHostThreads(), none = nullptr;
   const JobStatus reference = Run(WithTiers(job, "", "", 1), {none}).status;
@@ -199,11 +209,11 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
     std::vector<Gpu> gpus;
   };
   const std::vector<Mix> mixes = {
-      {"SSD below DRAM", "", "192KiB", {none}},
+      {"SSD below DRAM", "", "320KiB", {none}},
       {"all rows in HBM", "16MiB", "", {device}},
-      {"HBM above DRAM", "128KiB", "", {device}},
-      {"HBM above DRAM and SSD", "128KiB", "192KiB", {device}},
-      {"a device, and host threads, above DRAM and SSD", "64KiB", "128KiB", {device, host}},
+      {"HBM above DRAM", "1280KiB", "", {device}},
+      {"HBM above DRAM and SSD", "1280KiB", "320KiB", {device}},
+      {"a device, and host threads, above DRAM and SSD", "768KiB", "256KiB", {device, host}},
   };
   for (const Mix& mix : mixes) {
     const auto servers = static_cast<uint32_t>(mix.gpus.size());

@@ -1,5 +1,5 @@
 // Promise P3 where servers keep their rows in a GPU's memory, in the host's, on SSD, and in any mix
-// of these: 200 steps with workers on the CPU give one model. And where a worker shares its
+// of these: 100 steps with workers on the CPU give one model. And where a worker shares its
 // server's device: steps repeat to the bit, in every precision, and are those of rows that go in
 // messages. On the device where there is one, with its library's products, else on host threads.
 #include <catch2/catch.hpp>
@@ -148,7 +148,7 @@ Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus, const Shared& shared 
       outcome.rows_there = cluster.rows_there();
       return outcome;
     }
-    if (status->step() >= 100 && outcome.hbm_hits == 0) {
+    if (status->step() >= 50 && outcome.hbm_hits == 0) {
       const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
       REQUIRE(shards.ok());
       for (const ShardStatus& s : shards->shards()) outcome.hbm_hits += s.report().hbm_hits();
@@ -164,12 +164,12 @@ TrainingJob Job(const std::string& folder) {
   return job;
 }
 
-// 200 steps of a din over five tables, of which two have life cycles.
+// 100 steps of a din over five tables, of which two have life cycles.
 TrainingJob FiveTablesJob(const std::string& folder) {
   TrainingJob job = testing::SmallJob(folder);
   testing::UseFiveTables(folder, 1280, 3000, job);
   testing::WidenTables(job);
-  job.mutable_spec()->mutable_training()->set_epochs(10);
+  job.mutable_spec()->mutable_training()->set_epochs(5);
   job.mutable_spec()->mutable_storage()->set_shards_per_server(1);
   return job;
 }
@@ -199,7 +199,7 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
   const Gpu device = On(apis.back().api.get()), host = OnHostThreads(), none = nullptr;
   const JobStatus reference = Run(WithTiers(job, "", "", 1), {none}).status;
   REQUIRE(reference.state() == SUCCEEDED);
-  REQUIRE(reference.step() == 200);
+  REQUIRE(reference.step() == 100);
   REQUIRE(reference.model_hash().size() == 32);
 
   struct Mix {
@@ -220,7 +220,7 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
     const Outcome outcome = Run(WithTiers(job, mix.hbm, mix.dram, servers), mix.gpus);
     INFO(mix.name << " on " << apis.back().name << ": " << LastMessage(outcome.status));
     CHECK(outcome.status.state() == SUCCEEDED);
-    CHECK(outcome.status.step() == 200);
+    CHECK(outcome.status.step() == 100);
     CHECK(outcome.status.model_hash() == reference.model_hash());
     CHECK(outcome.status.result().auc() == reference.result().auc());
     CHECK((outcome.hbm_hits > 0) == (mix.hbm[0] != '\0'));

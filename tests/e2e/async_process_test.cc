@@ -37,6 +37,14 @@ TrainingJob AsyncJob(const std::string& folder, uint32_t epochs) {
   return job;
 }
 
+// The same with five tables of four widths, of which a sequence and two fields share one
+// and two have life cycles.
+TrainingJob FiveTablesJob(const std::string& folder, uint32_t epochs) {
+  TrainingJob job = AsyncJob(folder, epochs);
+  UseFiveTables(folder, 3000, 40, job);
+  return job;
+}
+
 // Of the dense table: every window pushes to every row.
 std::map<Position, uint32_t> DenseUpdates(const std::string& folder) {
   return RowUpdates(folder, TableId(1));
@@ -113,7 +121,7 @@ void KillEach(const ScratchFolder& folder, const TrainingJob& job,
 
 TEST_CASE("async: every example once, with whatever is killed", "[e2e][async]") {
   const ScratchFolder folder = Folder();
-  KillEach(folder, AsyncJob(folder.path(), 5),
+  KillEach(folder, FiveTablesJob(folder.path(), 5),
            {{"worker-0"}, {"server-0"}, {"server-1", "worker-1"}, {"server-0", "server-1"}},
            [](const JobStatus& s, uint64_t, bool) { CHECK(s.lost_local_steps() == 0); });
 }
@@ -132,7 +140,7 @@ void CheckLost(const JobStatus& status, uint64_t worker_changes, bool worker_kil
 TEST_CASE("downpour: every window once; a killed worker loses at most nPush batches a lane",
           "[e2e][downpour]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = AsyncJob(folder.path(), 12);
+  TrainingJob job = FiveTablesJob(folder.path(), 12);
   TrainingSpec& training = *job.mutable_spec()->mutable_training();
   training.set_mode("downpour");
   training.set_n_fetch(4);

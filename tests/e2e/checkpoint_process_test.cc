@@ -9,6 +9,7 @@
 #include "tests/e2e/cluster/damage_checkpoint.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
+#include "tests/e2e/cluster/table_room.h"
 #include "tools/cluster/checkpoint/verify.h"
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -54,12 +55,28 @@ std::string Field(const std::string& json, const std::string& name) {
   return json.substr(at + key.size(), json.find('"', at + key.size()) - at - key.size());
 }
 
-// A din over tables of four widths, of which a sequence and two fields share one, and two remove
-// rows.
+// A din over tables of four widths, of which a sequence and two fields share one, whose rows lie
+// below DRAM for the most part, and two remove rows.
 TrainingJob FiveTablesJob(const std::string& folder) {
   TrainingJob job = SmallJob(folder);
-  UseFiveTables(folder, 600, 400, job);
+  UseFiveTables(folder, 600, 4000, job);
+  StorageSpec& storage = *job.mutable_spec()->mutable_storage();
+  storage.set_shards_per_server(1);
+  storage.set_dram_bytes_per_server("96KiB");
   return job;
+}
+
+// The same where all rows lie in DRAM.
+JobStatus InDram(TrainingJob job) {
+  job.mutable_spec()->mutable_storage()->clear_dram_bytes_per_server();
+  return Embedded(job);
+}
+
+void CheckMostlyBelow(const TrainingJob& job) {
+  const JobSpec& spec = job.spec();
+  const TableRoom room = RoomOf(spec.checkpoint().directory(), "first", spec);
+  INFO(room.rows << " rows, at most " << room.most_in_dram << " in DRAM");
+  CHECK(room.MostlyBelow());
 }
 
 TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damaged",
@@ -67,7 +84,7 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
   const ScratchFolder folder = Folder();
   TrainingJob job = FiveTablesJob(folder.path());
   job.mutable_spec()->mutable_training()->set_epochs(40);
-  const JobStatus reference = Embedded(job);
+  const JobStatus reference = InDram(job);
   REQUIRE(reference.step() == 400);
 
   const std::string directory = folder.path() + "/checkpoints";
@@ -83,6 +100,7 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
   INFO(Conditions(end));
   REQUIRE(end.state() == SUCCEEDED);
   CHECK(end.model_hash() == reference.model_hash());
+  CheckMostlyBelow(job);
   // The job's end is told first, what is too much is removed after that.
   AwaitThat("three checkpoints kept", [&] { return Steps(directory).size() == 3; });
   const std::vector<std::string> kept = Steps(directory);
@@ -167,7 +185,7 @@ TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = FiveTablesJob(folder.path());
   job.mutable_spec()->mutable_training()->set_epochs(4);
-  const JobStatus reference = Embedded(job);
+  const JobStatus reference = InDram(job);
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_replicas()->set_servers(2);
   spec.mutable_replicas()->set_workers(2);
@@ -177,8 +195,8 @@ TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   int round = 0;
   for (const char* point :
-       {"server.checkpoint=kill@1", "server.checkpoint=kill@10", "server.snapshot.write=kill@7",
-        "server.snapshot.finish=kill@5", "server.snapshot.finished=kill@6"}) {
+       {"server.checkpoint=kill@1", "server.checkpoint=kill@3", "server.snapshot.write=kill@7",
+        "server.snapshot.finish=kill@4", "server.snapshot.finished=kill@5"}) {
     INFO(point);
     const std::string directory = folder.path() + "/checkpoints-" + std::to_string(round++);
     spec.mutable_checkpoint()->set_directory(directory);
@@ -188,6 +206,7 @@ TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
     INFO(Conditions(end));
     CHECK(end.state() == SUCCEEDED);
     CHECK(end.model_hash() == reference.model_hash());
+    CheckMostlyBelow(job);
     // Whatever is visible is whole.
     for (const std::string& name : Steps(directory)) {
       const auto verified = VerifyFolder(directory + "/" + name);

@@ -19,13 +19,13 @@
 namespace strata {
 namespace {
 
-// "user,item,click,stars,one,two,weight" lines: clicks and stars of what users and items are; a
-// third of the stars is empty, and of every 50th line both.
+// "user,item,click,stars,one,two,weight,seen" lines: clicks and stars of what users and items are;
+// a third of the stars is empty, and of every 50th line both. `seen` are none to three other items.
 void WriteLines(const std::string& path, uint64_t seed, int lines) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, 0.3);
   std::ofstream out(path);
-  out << "user,item,click,stars,one,two,weight\n";
+  out << "user,item,click,stars,one,two,weight,seen\n";
   for (int l = 0; l < lines; ++l) {
     const int user = static_cast<int>(random() % 40), item = static_cast<int>(random() % 25);
     const double taste = std::sin(user * 1.7) + std::cos(item * 2.3);
@@ -35,7 +35,9 @@ void WriteLines(const std::string& path, uint64_t seed, int lines) {
     if (l % 50 != 7) out << (click ? 1 : 0);
     out << ',';
     if (l % 50 != 7 && l % 3 != 0) out << 3 + taste + normal(random);
-    out << ",1,2," << 0.5 * (1 + l % 4) << '\n';
+    out << ",1,2," << 0.5 * (1 + l % 4) << ',';
+    for (int s = 0; s < l % 4; ++s) out << (s > 0 ? "|" : "") << 'i' << (item + 7 * s + user) % 25;
+    out << '\n';
   }
 }
 
@@ -75,6 +77,31 @@ TrainingJob TwoLabels(const std::string& folder) {
   return job;
 }
 
+constexpr const char* kModels[] = {
+    "lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"};
+
+// Din takes what was seen as a sequence in the table of the items.
+void UseModel(const std::string& type, JobSpec& spec) {
+  spec.mutable_model()->set_type(type);
+  if (type == "mmoe") spec.mutable_model()->clear_hidden();
+  if (type != "din") return;
+  spec.mutable_model()->clear_embedding_dim();
+  spec.mutable_model()->add_attention_hidden(6);
+  spec.mutable_data()->clear_columns();
+  for (const char* table : {"user", "item"}) {
+    TableConfig& config = *spec.add_tables();
+    config.set_name(table);
+    config.set_dim(8);
+  }
+  for (const char* name : {"user", "item", "seen"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_kind(name == std::string("seen") ? "sequence" : "categorical");
+    field.set_table(name == std::string("user") ? "user" : "item");
+    if (field.kind() == "sequence") field.set_max_length(3);
+  }
+}
+
 struct Scored {
   std::vector<float> clicks, click_scores;
   double squared = 0, stars = 0, sum = 0, of_squares = 0;
@@ -103,11 +130,11 @@ Scored ReadPredictions(const std::string& path) {
 
 TEST_CASE("a job of two labels learns both, and tells of each", "[e2e]") {
   const ScratchFolder folder = Folder();
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+  for (const char* type : kModels) {
     INFO(type);
     TrainingJob job = TwoLabels(folder.path());
     JobSpec& spec = *job.mutable_spec();
-    spec.mutable_model()->set_type(type);
+    UseModel(type, spec);
     spec.mutable_optimizer()->mutable_dense()->set_learning_rate(0.01f);
     spec.mutable_training()->set_epochs(10);
     spec.mutable_output()->set_predictions(folder.path() + "/" + type + ".csv");
@@ -141,13 +168,11 @@ TEST_CASE("a job of two labels learns both, and tells of each", "[e2e]") {
 
 TEST_CASE("a GPU's code learns of labels and weights what the CPU learns", "[e2e][device]") {
   const ScratchFolder folder = Folder();
-  for (const char* type :
-       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe"}) {
+  for (const char* type : kModels) {
     INFO(type);
     TrainingJob job = TwoLabels(folder.path());
     JobSpec& spec = *job.mutable_spec();
-    spec.mutable_model()->set_type(type);
-    if (spec.model().type() == "mmoe") spec.mutable_model()->clear_hidden();
+    UseModel(type, spec);
     spec.set_sample_weight("weight");
     spec.mutable_worker()->set_device("cpu");
     const JobStatus cpu = Train(job);

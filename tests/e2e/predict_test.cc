@@ -38,7 +38,11 @@ std::vector<std::string> LinesOf(const std::string& text) {
 std::string Without(const std::string& text, int columns, char separator) {
   std::string out;
   for (std::string line : LinesOf(text)) {
-    for (int c = 0; c < columns; ++c) line = line.substr(line.find(separator) + 1);
+    for (int c = 0; c < columns; ++c) {
+      const size_t at = line.find(separator);
+      REQUIRE(at != std::string::npos);
+      line = line.substr(at + 1);
+    }
     out += line + "\n";
   }
   return out;
@@ -154,14 +158,18 @@ TEST_CASE("predictions are the job's own, byte for byte", "[e2e][predict]") {
     }());
     CHECK((t.summary.lines == 200 && t.summary.labelled == 0));
   }
-  SECTION("libffm, five tables of their own codecs and life cycles") {
+  SECTION("csv: five tables of their own codecs and life cycles, and a sequence") {
     TrainingJob job = testing::SmallJob(folder.path());
     testing::UseFiveTables(folder.path(), 600, 400, job);
     job.mutable_spec()->mutable_replicas()->set_servers(2);
     Trained t(job);
     CHECK(t.Predicted() == t.own);
-    CHECK(Without(t.PredictedOf(Without(ReadAll(t.input), 1, ' ')), 1, ',') ==
-          Without(t.own, 1, ','));
+    CHECK(t.summary.labelled == 200);
+    // The label is the first column.
+    const std::string bare = Without(ReadAll(t.input), 1, ',');
+    CHECK(LinesOf(bare)[0] == "f0,f1,f2,f3,f4,f5,clicks");
+    CHECK(Without(t.PredictedOf(bare), 1, ',') == Without(t.own, 1, ','));
+    CHECK((t.summary.lines == 200 && t.summary.labelled == 0));
   }
   SECTION("csv: fields of every kind, three labels, weights, three tables") {
     Trained t(Visits(folder.path()));

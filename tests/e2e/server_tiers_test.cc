@@ -1,5 +1,5 @@
 // Promise P3 where servers keep their rows in a GPU's memory, in the host's, on SSD, and in any mix
-// of these: 200 steps with workers on the CPU give one model. And where a worker shares its
+// of these: 100 steps with workers on the CPU give one model. And where a worker shares its
 // server's device: steps repeat to the bit, in every precision, and are those of rows that go in
 // messages. On the device where there is one, with its library's products, else on host threads.
 #include <catch2/catch.hpp>
@@ -148,7 +148,7 @@ Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus, const Shared& shared 
       outcome.rows_there = cluster.rows_there();
       return outcome;
     }
-    if (status->step() >= 100 && outcome.hbm_hits == 0) {
+    if (status->step() >= 50 && outcome.hbm_hits == 0) {
       const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
       REQUIRE(shards.ok());
       for (const ShardStatus& s : shards->shards()) outcome.hbm_hits += s.report().hbm_hits();
@@ -161,6 +161,16 @@ Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus, const Shared& shared 
 TrainingJob Job(const std::string& folder) {
   TrainingJob job = testing::ManyFeaturesJob(folder, 16, 10);
   job.mutable_spec()->mutable_storage()->set_shards_per_server(2);
+  return job;
+}
+
+// 100 steps of a din over five tables, of which two have life cycles.
+TrainingJob FiveTablesJob(const std::string& folder) {
+  TrainingJob job = testing::SmallJob(folder);
+  testing::UseFiveTables(folder, 1280, 3000, job);
+  testing::WidenTables(job);
+  job.mutable_spec()->mutable_training()->set_epochs(5);
+  job.mutable_spec()->mutable_storage()->set_shards_per_server(1);
   return job;
 }
 
@@ -184,12 +194,12 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
           "[e2e][p3][gpu]") {
   auto folder = ScratchFolder::Make("strata-test");
   REQUIRE(folder.ok());
-  const TrainingJob job = Job(folder->path());
+  const TrainingJob job = FiveTablesJob(folder->path());
   const std::vector<ops::gpu::testing::TestApi> apis = ops::gpu::testing::Apis();
   const Gpu device = On(apis.back().api.get()), host = OnHostThreads(), none = nullptr;
   const JobStatus reference = Run(WithTiers(job, "", "", 1), {none}).status;
   REQUIRE(reference.state() == SUCCEEDED);
-  REQUIRE(reference.step() == 200);
+  REQUIRE(reference.step() == 100);
   REQUIRE(reference.model_hash().size() == 32);
 
   struct Mix {
@@ -199,18 +209,18 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
     std::vector<Gpu> gpus;
   };
   const std::vector<Mix> mixes = {
-      {"SSD below DRAM", "", "192KiB", {none}},
+      {"SSD below DRAM", "", "320KiB", {none}},
       {"all rows in HBM", "16MiB", "", {device}},
-      {"HBM above DRAM", "128KiB", "", {device}},
-      {"HBM above DRAM and SSD", "128KiB", "192KiB", {device}},
-      {"a device, and host threads, above DRAM and SSD", "64KiB", "128KiB", {device, host}},
+      {"HBM above DRAM", "1280KiB", "", {device}},
+      {"HBM above DRAM and SSD", "1280KiB", "320KiB", {device}},
+      {"a device, and host threads, above DRAM and SSD", "768KiB", "256KiB", {device, host}},
   };
   for (const Mix& mix : mixes) {
     const auto servers = static_cast<uint32_t>(mix.gpus.size());
     const Outcome outcome = Run(WithTiers(job, mix.hbm, mix.dram, servers), mix.gpus);
     INFO(mix.name << " on " << apis.back().name << ": " << LastMessage(outcome.status));
     CHECK(outcome.status.state() == SUCCEEDED);
-    CHECK(outcome.status.step() == 200);
+    CHECK(outcome.status.step() == 100);
     CHECK(outcome.status.model_hash() == reference.model_hash());
     CHECK(outcome.status.result().auc() == reference.result().auc());
     CHECK((outcome.hbm_hits > 0) == (mix.hbm[0] != '\0'));

@@ -114,7 +114,23 @@ std::map<std::string, std::set<uint64_t>> KeysOf(const std::string& directory) {
   return keys;
 }
 
-TEST_CASE("sixty-four tables in one job", "[e2e][tables]") {
+// Table `number` of many: widths, optimizers, codecs and life cycles of its own.
+void MakeOwn(int number, TableConfig& table) {
+  const char* const optimizers[] = {"adagrad", "adam", "sgd", "momentum", "ftrl"};
+  const char* const codecs[] = {"float32", "bf16", "int8"};
+  table.set_dim(static_cast<uint32_t>(1 + number % 7));
+  table.mutable_optimizer()->set_type(optimizers[number % 5]);
+  table.set_pull_codec(codecs[number % 3]);
+  if (number % 8 != 5) return;
+  LifeCycleSpec& life_cycle = *table.mutable_life_cycle();
+  life_cycle.mutable_admission()->set_type("exact");
+  life_cycle.mutable_admission()->set_min_steps(number % 16 == 5 ? 255 : 2);  // never, or soon
+  life_cycle.mutable_admission()->set_filter_bytes("256KiB");
+  life_cycle.mutable_removal()->set_every_steps(static_cast<uint32_t>(3 + number % 4));
+  life_cycle.mutable_removal()->set_ttl_steps(8);
+}
+
+TEST_CASE("sixty-four tables in one job, each with its own of everything", "[e2e][tables]") {
   constexpr int kFields = 64, kIds = 3;
   const ScratchFolder folder = Folder();
   TrainingJob job = testing::SmallJob(folder.path());
@@ -123,15 +139,25 @@ TEST_CASE("sixty-four tables in one job", "[e2e][tables]") {
   spec.mutable_data()->set_format("libffm");
   spec.mutable_data()->set_train(0, folder.path() + "/train");
   spec.mutable_data()->clear_eval();
-  spec.mutable_model()->set_embedding_dim(4);
+  spec.mutable_model()->set_type("mmoe");
+  spec.mutable_model()->clear_embedding_dim();
+  spec.mutable_model()->clear_hidden();
   spec.mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
   std::vector<int> tables;
   for (int f = 0; f < kFields; ++f) tables.push_back(kFields - 1 - f);
   UseTables(tables, job);
+  for (int t = 0; t < kFields; ++t) MakeOwn(t, *spec.mutable_tables(t));
   const JobStatus status = Train(job);
   const auto keys = KeysOf(folder.path() + "/checkpoints");
   REQUIRE(keys.size() == kFields);
-  for (const auto& [name, of_table] : keys) CHECK(of_table == std::set<uint64_t>{0, 1, 2});
+  std::set<std::string> kinds;
+  for (const TableConfig& table : spec.tables()) {
+    INFO(table.name());
+    const bool never = table.life_cycle().admission().min_steps() == 255;
+    CHECK(keys.at(table.name()) == (never ? std::set<uint64_t>{} : std::set<uint64_t>{0, 1, 2}));
+    kinds.insert(table.optimizer().type() + table.pull_codec());
+  }
+  CHECK(kinds.size() == 15);
   TrainingJob spread = job;
   spread.mutable_spec()->mutable_replicas()->set_servers(3);
   spread.mutable_spec()->mutable_replicas()->set_workers(2);

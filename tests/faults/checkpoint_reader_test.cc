@@ -9,9 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/damage_checkpoint.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
+#include "tests/e2e/cluster/table_room.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -21,11 +23,12 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 
-// A job that trains for ever, on one of two servers.
+// A job that trains for ever, on one of two servers, with five tables of which one has most rows
+// below DRAM.
 class Running {
  public:
   Running(ProcessCluster& cluster, TrainingJob job, const std::string& directory)
-      : cluster_(cluster) {
+      : cluster_(cluster), spec_(job.spec()) {
     job.mutable_spec()->mutable_checkpoint()->set_directory(directory);
     id_ = cluster.Submit(job);
     cluster.AwaitStep(id_, 20);
@@ -39,6 +42,9 @@ class Running {
     const auto made = cluster_.scheduler().CreateCheckpoint(request, kTimeout);
     INFO(made.status());
     REQUIRE(made.ok());
+    const TableRoom room = RoomOf(made->directory(), "first", spec_);
+    INFO(room.rows << " rows, at most " << room.most_in_dram << " in DRAM");
+    CHECK(room.MostlyBelow());
     return made->directory();
   }
   std::string Server() {
@@ -74,6 +80,7 @@ class Running {
 
  private:
   ProcessCluster& cluster_;
+  const JobSpec spec_;
   uint64_t id_ = 0;
 };
 
@@ -84,8 +91,12 @@ TEST_CASE("what a job goes on from when a checkpoint cannot be read", "[faults][
   ProcessCluster cluster(
       {.servers = 2, .workers = 1, .folder = scratch->path() + "/cluster", .lease_ms = 60'000});
   TrainingJob job = SmallJob(scratch->path());
+  UseFiveTables(scratch->path(), 600, 4000, job);
   job.mutable_spec()->mutable_training()->set_epochs(100'000);
-  job.mutable_spec()->mutable_storage()->set_durability("memory");
+  StorageSpec& storage = *job.mutable_spec()->mutable_storage();
+  storage.set_durability("memory");
+  storage.set_shards_per_server(1);
+  storage.set_dram_bytes_per_server("96KiB");
   const std::string directory = scratch->path() + "/checkpoints-";
   {
     INFO("one bad reader");

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/cluster/embedded_training.h"
 #include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/table_room.h"
 #include "tests/faults/tiered_job.h"
 #include "tests/skip.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -93,6 +94,11 @@ TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faul
     CheckSameModel(end, reference);
     CHECK(end.rollbacks() == 0);
     CheckNewest(cluster, run, reference);
+    if (tables) {
+      const TableRoom room = RoomOf(run.spec().checkpoint().directory(), "first", run.spec());
+      INFO(room.rows << " rows, at most " << room.most_in_dram << " in DRAM");
+      CHECK(room.MostlyBelow());
+    }
   }
 }
 

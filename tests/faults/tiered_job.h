@@ -17,7 +17,8 @@ std::vector<std::string> SmallMemtables();
 // Factorization machine of 20 steps an epoch, 64 examples each; 6000 features with rows of 528
 // bytes. No DRAM limit: for reference.
 TrainingJob TieredJob(const std::string& folder, uint32_t epochs);
-// The same with five tables (UseFiveTables) in one shard of each server.
+// The same with five tables (UseFiveTables) in one shard of each server. They share DRAM equally,
+// so that of `first`, which has the features of two fields, most rows lie below it.
 TrainingJob TieredTablesJob(const std::string& folder, uint32_t epochs);
 // The same with room for a tenth of the rows in memory, the rest in `ssd`.
 TrainingJob BelowDram(TrainingJob job, const std::string& ssd);

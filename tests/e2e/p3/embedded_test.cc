@@ -27,6 +27,7 @@
 #include "tests/e2e/cluster/reads_below.h"
 #include "tests/e2e/cluster/removed_keys.h"
 #include "tests/e2e/cluster/submit_again.h"
+#include "tests/e2e/cluster/table_room.h"
 #include "tests/e2e/p3/covering.h"
 #include "tests/e2e/p3/embedded_axes.h"
 #include "tests/e2e/p3/hold.h"
@@ -306,7 +307,14 @@ void CheckRow(const EmbeddedRow& row, const Reference& reference, const std::str
   CheckSame(row, status, reference);
   // Where there is HBM as well, it and DRAM may have room for all.
   const bool too_many = row.tiers.hbm_bytes[0] == '\0' && row.servers <= row.model->below_on;
-  if (row.tiers.ssd[0] != '\0' && too_many) CHECK(reads.count() > 0);
+  if (row.tiers.ssd[0] != '\0' && too_many) {
+    CHECK(reads.count() > 0);
+    if (!reference.mostly_below.empty()) {
+      const TableRoom room = RoomOf(reference.checkpoint, reference.mostly_below, job.spec());
+      INFO(room.rows << " rows, at most " << room.most_in_dram << " in DRAM");
+      CHECK(room.MostlyBelow());
+    }
+  }
   if (row.cuts == 0) return;
   const auto end = VerifyCheckpoint(checkpoints);
   REQUIRE(end.ok());

@@ -19,12 +19,17 @@ struct Model {
   // Limits of a server. "": it has none.
   const char* dram = "";
   const char* hbm = "";
+  // The limit of a server with four shards where `dram` is for one alone.
+  const char* dram_of_four = "";
   // So many servers' DRAM is too little for its rows.
   uint32_t below_on = 3;
   // A limit of DRAM is for one shard of a server: each keeps the layers of the deep part apart.
   bool one_shard = false;
   // Features come and go, and are streamed out as they go.
   bool life_cycle = false;
+  // The table whose rows lie below DRAM for the most part where `below_on` holds. "": none is
+  // named.
+  const char* mostly_below = "";
 };
 
 const std::vector<Model>& Models();
@@ -34,6 +39,9 @@ struct Reference {
   TrainingJob job;
   JobStatus status;
   std::vector<std::pair<uint64_t, uint64_t>> removed;  // (step, key)
+  // The model's `mostly_below`; where that names a table, a checkpoint of the end.
+  std::string mostly_below;
+  std::string checkpoint;
 };
 
 // Makes the model's data in a folder below `folder`, and trains it; `epochs`: of 0, as many as the

@@ -124,7 +124,8 @@ TrainingJob JobOf(const ProcessRow& row, TrainingJob job) {
   StorageSpec& storage = *spec.mutable_storage();
   if (row.ssd[0] != '\0') {
     storage.set_ssd(row.ssd);
-    storage.set_dram_bytes_per_server(model.dram);
+    storage.set_dram_bytes_per_server(model.dram_of_four[0] != '\0' ? model.dram_of_four
+                                                                    : model.dram);
   }
   if (row.hbm) {
     storage.set_gpu_bytes_per_server(model.hbm);

@@ -20,6 +20,7 @@
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/removed_keys.h"
 #include "tests/e2e/cluster/small_job.h"
+#include "tests/e2e/cluster/table_room.h"
 #include "tests/e2e/p3/covering.h"
 #include "tests/e2e/p3/models.h"
 #include "tests/e2e/p3/process_axes.h"
@@ -145,6 +146,7 @@ uint64_t Begin(const ProcessRow& row, const TrainingJob& job, ProcessCluster& cl
 struct Seen {
   bool direct = false;    // logs written around the page cache
   uint64_t hbm_hits = 0;  // rows that one job found in its GPU tier, at most
+  int mostly_below = 0;   // rows of the table with a job of which DRAM has room for less than half
 };
 
 void Look(const ProcessRow& row, uint64_t job, ProcessCluster& cluster, Seen& seen) {
@@ -175,6 +177,12 @@ void CheckRow(const ProcessRow& row, const Reference& reference, const std::stri
   });
   CheckEnd(end, reference.status);
   CHECK(end.rollbacks() == 0);
+  if (row.ssd[0] != '\0' && row.cluster.servers < 3 && !reference.mostly_below.empty()) {
+    const TableRoom room = RoomOf(reference.checkpoint, reference.mostly_below, job.spec());
+    INFO(room.rows << " rows, at most " << room.most_in_dram << " in DRAM");
+    CHECK(room.MostlyBelow());
+    ++seen.mostly_below;
+  }
   if (!reference.removed.empty()) CHECK(RemovedKeysIn(removed) == reference.removed);
   if (row.cuts == 0) return;
   const auto verified = VerifyCheckpoint(checkpoints);
@@ -210,6 +218,7 @@ TEST_CASE("a model depends neither on its processes nor on which of them is kill
     }
   }
   CHECK(seen.hbm_hits > 1000);
+  CHECK(seen.mostly_below > 0);
   if (!seen.direct) STRATA_SKIP("this file system takes no direct writes");
 }
 

@@ -216,12 +216,28 @@ TEST_CASE("a score of a life cycle wants a binary label first", "[label_spec]") 
         }).find("spec.lifeCycle.removal.score.clickWeight: clicks are") == 0);
 }
 
+// The same columns, and a sequence beside the user.
+void UseSequence(JobSpec& spec) {
+  spec.mutable_data()->clear_columns();
+  spec.add_tables()->set_name("users");
+  spec.mutable_tables(0)->set_dim(8);
+  for (const char* name : {"user", "seen"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_kind(name == std::string("seen") ? "sequence" : "categorical");
+    field.set_table("users");
+    if (field.kind() == "sequence") field.set_max_length(5);
+  }
+}
+
 TEST_CASE("labels and weights are computed on the CPU and on devices", "[label_spec]") {
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+  for (const char* type :
+       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"}) {
     for (const char* device : {"cpu", "auto", "host", "cuda:GPU-5d2c"}) {
       INFO(type << " on " << device);
       CHECK(Problem([&](JobSpec& s) {
               s.mutable_model()->set_type(type);
+              if (type == std::string("din")) UseSequence(s);
               s.mutable_worker()->set_device(device);
             }) == "OK");
     }

@@ -1,7 +1,8 @@
 // Checkpoints while training goes on: shards, their disks and the scheduler's orders move in random
 // order; most cuts are interrupted by a disk that fails, by an order that is taken back, or by the
-// end of a process. Every checkpoint that became complete is the serial account's model of its
-// step, to the last byte of weights, state and metadata, and its pairs of weights sum to zero.
+// end of a process. One shard's features lie below DRAM, but for a few. Every checkpoint that
+// became complete is the serial account's model of its step, to the last byte of weights, state and
+// metadata, and its pairs of weights sum to zero.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +21,13 @@
 #include "proto/runtime/base/manual_timer.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
+#include "server/shard/view.h"
+#include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
+#include "storage/dram/store.h"
+#include "storage/row/layout.h"
+#include "storage/row_file/tier.h"
+#include "storage/tier/row_tier.h"
 #include "tests/seed.h"
 #include "tests/server/shard/shard_fixture.h"
 #include "tests/temp_folder.h"
@@ -31,6 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint32_t kShards = 2;
+constexpr uint32_t kTiered = 1;  // the shard with little DRAM and a row file
 constexpr int kPairs = 8;
 
 // Two positions for each pair, in different shards.
@@ -68,6 +76,7 @@ struct Checkpoint {
 struct Server {
   std::unique_ptr<ManualExecutor> executor;
   std::unique_ptr<ManualExecutor> disk;
+  std::unique_ptr<storage::RowTier> tier;
   std::unique_ptr<ShardRunner> runner;
   std::map<CutNumber, ShardCut> answers;
 };
@@ -83,6 +92,7 @@ class Sim {
   // One checkpoint, from the order to its end, whatever that is.
   void Attempt();
   uint64_t interrupted = 0, complete = 0, increments = 0;
+  uint64_t mostly_below = 0;  // how often the shard with a tier was, when one was complete
 
  private:
   enum class End { kNone, kFail, kTakeBack, kKill };
@@ -131,9 +141,19 @@ void Sim::Restore(Shard& shard, const Checkpoint& checkpoint) {
 
 void Sim::StartAll() {
   for (uint32_t s = 0; s < kShards; ++s) {
-    auto shard = MakeShard({.range = Ranges(kShards)[s], .id = s, .lanes = 1});
-    if (!kept_.empty()) Restore(*shard, kept_.back());
     Server& server = servers_[s];
+    ShardSetup setup = {.range = Ranges(kShards)[s], .id = s, .lanes = 1};
+    if (s == kTiered) {
+      auto tier = storage::OpenRowFileTier(
+          {.directory = absl::StrCat(folder_.path(), "/tier"), .partitions = kPartitions});
+      INFO(tier.status());
+      REQUIRE(tier.ok());
+      server.tier = *std::move(tier);
+      setup.tier = server.tier.get();
+      setup.dram_bytes = LeastDramBytesPerServer(TestTables(), 1);
+    }
+    auto shard = MakeShard(setup);
+    if (!kept_.empty()) Restore(*shard, kept_.back());
     server.executor = std::make_unique<ManualExecutor>();
     server.disk = std::make_unique<ManualExecutor>();
     server.answers.clear();
@@ -158,7 +178,16 @@ void Sim::StopAll() {
     server.runner->SetExecutor(nullptr);
     server.disk->RunAll();
     server.runner.reset();
+    server.tier.reset();
   }
+}
+
+// More of the features' rows than twice those that DRAM has room for.
+bool MostlyBelow(const ShardView& view) {
+  storage::RowStoreOptions options;
+  options.row_bytes = storage::RowLayout::For(TestTables()[0]).row_bytes();
+  options.limit_bytes = LeastDramBytesPerServer(TestTables(), 1);
+  return view.table_rows[0] > 2 * storage::RowStore::CapacityFor(options);
 }
 
 void Sim::Push(uint32_t s) {
@@ -281,6 +310,7 @@ void Sim::Attempt() {
     return;
   }
   ++complete;
+  mostly_below += MostlyBelow(servers_[kTiered].runner->view());
   for (const auto& files : made.files) increments += files.size() > 1;
   Check(made);
   kept_.push_back(std::move(made));
@@ -302,6 +332,7 @@ TEST_CASE("every complete checkpoint is the model of its step", "[cut][snapshot]
   if (SeedsAreGiven()) return;
   CHECK(sim.complete > interrupted / 8);
   CHECK(sim.increments > 0);
+  CHECK(sim.mostly_below > sim.complete / 2);
   WARN(sim.interrupted << " interrupted, " << sim.complete << " complete, " << sim.increments
                        << " files were increments");
 }

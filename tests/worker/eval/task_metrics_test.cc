@@ -8,9 +8,15 @@
 #include <vector>
 
 #include "proto/job/evaluation_result.h"
+#include "tests/worker/eval/metric_loops.h"
 
 namespace strata {
 namespace {
+
+using testing::AucOfPairs;
+using testing::GaucOfPairs;
+using testing::Line;
+using testing::MeanOf;
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
@@ -217,55 +223,6 @@ TEST_CASE("a prediction beyond floats is measured as the greatest one", "[eval]"
   const TaskResult& stars = result.tasks(1);
   CHECK(stars.mae() == Approx(kGreatest / 3));
   CHECK(stars.loss() == Approx(kGreatest / 3));  // Huber's, of delta 1
-}
-
-// A line of one task, for loops over pairs of lines.
-struct Line {
-  double label, score, weight;
-  uint64_t group;
-};
-
-// The weighted share of pairs that are in order; none without a pair.
-std::optional<double> AucOfPairs(const std::vector<Line>& lines) {
-  double wins = 0, pairs = 0;
-  for (const Line& a : lines) {
-    for (const Line& b : lines) {
-      if (a.label != 1 || b.label != 0) continue;
-      const double w = a.weight * b.weight;
-      pairs += w;
-      wins += a.score > b.score ? w : a.score == b.score ? w / 2 : 0;
-    }
-  }
-  if (pairs == 0) return std::nullopt;
-  return wins / pairs;
-}
-
-double GaucOfPairs(const std::vector<Line>& lines, uint64_t groups) {
-  double sum = 0, weight = 0;
-  for (uint64_t g = 0; g < groups; ++g) {
-    std::vector<Line> some;
-    double of = 0;
-    for (const Line& l : lines) {
-      if (l.group != g) continue;
-      some.push_back(l);
-      of += l.weight;
-    }
-    const auto auc = AucOfPairs(some);
-    if (!auc) continue;
-    sum += of * *auc;
-    weight += of;
-  }
-  return sum / weight;
-}
-
-template <typename Of>
-double MeanOf(const std::vector<Line>& lines, Of of) {
-  double sum = 0, weight = 0;
-  for (const Line& l : lines) {
-    sum += l.weight * of(l);
-    weight += l.weight;
-  }
-  return sum / weight;
 }
 
 TEST_CASE("every metric of every label is what loops over its lines say, to 1e-9", "[eval]") {

@@ -57,7 +57,7 @@ TEST_CASE("columns and fields say the same, there and back", "[job]") {
 
 TEST_CASE("one label is said in either form, where columns can say all of it", "[job]") {
   const auto label = [](const char* text) {
-    TrainingJob job = Job();
+    TrainingJob job = FieldsJob();
     job.mutable_spec()->clear_fields();
     FieldConfig& field = *job.mutable_spec()->add_fields();
     field.set_name("c");

@@ -131,14 +131,22 @@ TEST_CASE("keys are not announced whose pull goes in parts", "[bsp]") {
 }
 
 TEST_CASE("a step that is too large for one shard ends the job, with the remedy", "[bsp]") {
-  Fixture f({.servers = 1, .lanes = 1, .limits = {.pull_bytes = 1}});
-  f.Start({0});
-  f.Open();
-  const absl::Status end = f.result.get();
-  CHECK(absl::IsResourceExhausted(end));
-  for (const char* part : {"server 0", "of one shard", "a pull of ", "limit of a message is 1;",
+  const auto end = [](size_t limit) {
+    Fixture f({.servers = 1, .lanes = 1, .limits = {.pull_bytes = limit}});
+    f.Start({0});
+    f.Open();
+    const absl::Status status = f.result.get();
+    CHECK(absl::IsResourceExhausted(status));
+    return std::string(status.message());
+  };
+  for (const char* part : {"server 0", "of one shard", "a pull of ", "limit of a message is 1000;",
                            "spec.training.batchSize", "spec.storage.shardsPerServer"}) {
-    CHECK_THAT(std::string(end.message()), Catch::Contains(part));
+    CHECK_THAT(end(1000), Catch::Contains(part));
+  }
+  // Fewer keys do not make the dense layers smaller.
+  for (const char* part : {"server 0", "a tensor of the model lies in one shard",
+                           "limit of a message is 1;", "spec.model.hidden"}) {
+    CHECK_THAT(end(1), Catch::Contains(part));
   }
 }
 

@@ -10,7 +10,6 @@
 #include "server/table/change_list.h"
 #include "server/table/device_stage.h"
 #include "server/table/gpu_memory.h"
-#include "server/table/memory.h"
 #include "server/table/shard_table.h"
 #include "server/table/snapshot.h"
 #include "storage/delta/removed_stream.h"
@@ -141,26 +140,31 @@ struct TableBytes {
   uint64_t in_dram = 0;
 };
 
-// By table, as servers divide dramBytesPerServer (server/table/memory.h). Which shards have the
-// dense rows is not known before: each may.
+// By table, as servers divide dramBytesPerServer (server/table/memory.h), of all shards here
+// together: dense rows have up to half of it, and hashed tables share equally what these leave.
 std::vector<TableBytes> DivideDram(const ServerLoad& load) {
+  uint64_t dense = 0, hashed = 0;
+  for (const TableSpec& t : load.tables) ++(t.kind == TableKind::kDense ? dense : hashed);
+  uint64_t left = load.dram_bytes;
   std::vector<TableBytes> tables;
-  const auto memory = DivideMemory(load.tables, Position(0), Position(~0ull),
-                                   load.dram_bytes / load.shards_here, load.shards_here);
-  for (size_t i = 0; i < load.tables.size(); ++i) {
-    const TableSpec& table = load.tables[i];
-    const bool dense = table.kind == TableKind::kDense;
-    const uint64_t rows = RowsHere(load, table);
+  for (const TableSpec& table : load.tables) {
+    const bool is_dense = table.kind == TableKind::kDense;
     // A tensor lies in one partition.
     const uint64_t shards =
-        dense
+        is_dense
             ? std::clamp<uint64_t>(CeilDiv(table.tensors.size(), load.servers), 1, load.shards_here)
             : load.shards_here;
     TableBytes bytes;
-    bytes.needed = bytes.in_dram = UnlimitedBytes(table, rows, shards);
-    const uint64_t limit = memory.ok() ? memory->limits[i] : 0;  // of a shard
-    if (limit > 0) bytes.in_dram = std::min(bytes.needed, shards * limit);
+    bytes.needed = bytes.in_dram = UnlimitedBytes(table, RowsHere(load, table), shards);
+    if (is_dense && load.dram_bytes > 0) {
+      bytes.in_dram = std::min(bytes.needed, load.dram_bytes / 2 / dense);
+      left -= bytes.in_dram;
+    }
     tables.push_back(bytes);
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (load.dram_bytes == 0 || load.tables[i].kind == TableKind::kDense) continue;
+    tables[i].in_dram = std::min(tables[i].needed, left / hashed);
   }
   return tables;
 }

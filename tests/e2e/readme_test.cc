@@ -134,6 +134,10 @@ TEST_CASE("the commands of README.md work as they stand", "[e2e][readme]") {
   fs::create_directories(home + "/bin");
   fs::create_directories(home + "/tools/examples");
   fs::create_symlink(Program("tools/cli/strata"), home + "/bin/strata");
+  for (const auto& other : fs::directory_iterator(Program("tools/examples"))) {
+    if (other.path().extension() != ".yaml") continue;
+    fs::copy_file(other.path(), home + "/tools/examples" / other.path().filename());
+  }
   std::ofstream(absl::StrCat(home, "/", kExample)) << Tenth(example, "everySteps: (\\d+)");
   std::ofstream(home + "/script") << "export PATH=\"$PWD/bin:$PATH\"\n" << Script(page.commands);
 

@@ -49,12 +49,16 @@ absl::Status TooLarge(const char* what, size_t bytes, size_t limit) {
       absl::StrCat("a ", what, " of ", bytes, " bytes, the limit of a message is ", limit));
 }
 
-// No message carries what one shard has of the step.
-absl::Status WithRemedy(const absl::Status& too_large) {
+// No message carries what one shard has of the step: `dense`, of the dense layers alone.
+absl::Status WithRemedy(const absl::Status& too_large, bool dense) {
   return absl::ResourceExhaustedError(
-      absl::StrCat("what a step needs of one shard goes in one message: ", too_large.message(),
-                   "; set a smaller spec.training.batchSize, a larger "
-                   "spec.storage.shardsPerServer, or more servers"));
+      dense ? absl::StrCat("a tensor of the model lies in one shard, which goes in one message: ",
+                           too_large.message(),
+                           "; make its layers narrower (spec.model.hidden and the like)")
+            : absl::StrCat(
+                  "what a step needs of one shard goes in one message: ", too_large.message(),
+                  "; set a smaller spec.training.batchSize, a larger "
+                  "spec.storage.shardsPerServer, or more servers"));
 }
 
 }  // namespace
@@ -166,12 +170,37 @@ wire::Ticket Exchange::Verified(std::span<const Run> runs, const KeyList& keys,
   return wire::FingerprintOf(KeyGroups(runs, keys)) == ticket.fingerprint ? ticket : wire::Ticket();
 }
 
+// Were all keys of the step this server's, and all rows as wide as the widest.
+size_t Exchange::MostPullBytes(Shards own, const KeyList& keys, size_t fixed) const {
+  const uint32_t dim = *std::max_element(row_dims_.begin(), row_dims_.end());
+  const size_t key = sizeof(Key) + sizeof(Position) +
+                     std::max(wire::ValueBytes(wire::ValueCodec::kFloat32, dim),
+                              wire::ValueBytes(wire::ValueCodec::kInt8, dim));
+  const size_t groups = own.size() * row_dims_.size();
+  return 2 * fixed + own.size() * wire::kMaxShardNumberBytes +
+         2 * groups * wire::MaxGroupBytes(0, 0) + (keys.keys.size() + dense_keys_.size()) * key;
+}
+
+size_t Exchange::DenseBytes(ShardId shard) const {
+  size_t bytes = 0;
+  for (const Run& run : dense_runs_) {
+    if (run.shard != shard) continue;
+    bytes +=
+        (run.end - run.begin) * wire::ValueBytes(wire::ValueCodec::kFloat32, row_dims_[kDense]);
+  }
+  return bytes;
+}
+
 absl::StatusOr<std::vector<Exchange::Shards>> Exchange::SplitPull(uint32_t server,
                                                                   const KeyList& keys, bool dense,
                                                                   const wire::PullCodecs& codecs,
                                                                   Rows rows) const {
   const Shards own = own_[server];
   const size_t fixed = wire::kMaxFixedBytes + codecs.of_table.size() * wire::kMaxEnumBytes;
+  if (MostPullBytes(own, keys, fixed) <= limits_.pull_bytes &&
+      own.size() * row_dims_.size() <= wire::kMaxGroups) {
+    return std::vector<Shards>{own};
+  }
   const PullSize none = {fixed, fixed, 0};
   std::vector<PullSize> sizes(own.size(), {wire::kMaxShardNumberBytes, 0, 0});
   for (const Run& run : RunsOf(own, keys, row_dims_, dense)) {
@@ -193,7 +222,8 @@ absl::StatusOr<std::vector<Exchange::Shards>> Exchange::SplitPull(uint32_t serve
     PullSize alone = none;
     alone.Add(sizes[i]);
     if (const size_t bytes = std::max(alone.request, alone.reply); bytes > limits_.pull_bytes) {
-      return WithRemedy(TooLarge("pull", bytes, limits_.pull_bytes));
+      return WithRemedy(TooLarge("pull", bytes, limits_.pull_bytes),
+                        DenseBytes(own[i]) > limits_.pull_bytes);
     }
     part.Add(sizes[i]);
     if (i == begin || (part.bytes() <= limits_.pull_bytes && part.groups <= wire::kMaxGroups)) {
@@ -264,7 +294,8 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
   const PullAnswer answer{view->state, view->outcome, Verified(runs, keys, view->ticket)};
   if (view->outcome != wire::PullOutcome::kServed) return answer;
   if (runs.size() != view->groups.size()) {
-    return absl::InternalError(absl::StrCat("a server answered ", view->groups.size(),
+    return absl::InternalError(absl::StrCat("the server of shard ", shards.front().value,
+                                            " answered ", view->groups.size(),
                                             " groups to a pull of ", runs.size()));
   }
   const auto dim_of = [&](const Run& run) -> uint32_t {
@@ -367,7 +398,9 @@ absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
       todo.push_back(shards.subspan(shards.size() / 2));
       todo.push_back(shards.first(shards.size() / 2));
     } else {
-      return absl::IsResourceExhausted(part.status()) ? WithRemedy(part.status()) : part.status();
+      const bool dense = DenseBytes(shards.front()) > limits_.push_bytes;
+      return absl::IsResourceExhausted(part.status()) ? WithRemedy(part.status(), dense)
+                                                      : part.status();
     }
   }
   return out;

@@ -155,6 +155,10 @@ class Exchange {
     size_t end;
     size_t first_float;
   };
+  // What a pull of these shards takes at most: a bound for which no key is looked at.
+  size_t MostPullBytes(Shards own, const KeyList& keys, size_t fixed) const;
+  // Of the dense rows of a shard, in a message.
+  size_t DenseBytes(ShardId shard) const;
   // dims: of the rows, by table. Hashed tables first, in order.
   std::vector<Run> RunsOf(Shards shards, const KeyList& keys, std::span<const uint32_t> dims,
                           bool dense) const;

@@ -50,8 +50,7 @@ double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
   return sum / sums.weight;
 }
 
-// A model that has diverged predicts what is no number, or no finite one: what that makes of a
-// metric is not defined.
+// A model that has diverged predicts what is no number: what that makes of a metric is not defined.
 void ClearNotFinite(TaskResult* r) {
   if (!std::isfinite(r->loss())) r->clear_loss();
   if (!std::isfinite(r->auc())) r->clear_auc();

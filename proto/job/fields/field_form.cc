@@ -1,10 +1,8 @@
 #include "proto/job/fields/field_form.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/checks/spec_checks.h"
@@ -102,33 +100,6 @@ absl::Status CheckColumnNames(const JobSpec& job) {
   return absl::OkStatus();
 }
 
-// What a label is called where its column's name is none for a label.
-constexpr char kLabel[] = "label";
-
-bool IsName(absl::string_view text) {
-  const auto good = [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-'; };
-  return !text.empty() && text.size() <= 63 && std::all_of(text.begin(), text.end(), good);
-}
-
-void LabelToLabels(JobSpec& job) {
-  if (!job.labels().empty()) return;
-  const std::string column = job.data().columns().label();
-  LabelConfig& label = *job.add_labels();
-  label.set_name(IsName(column) ? column : kLabel);
-  label.set_column(column);
-  job.mutable_data()->mutable_columns()->clear_label();
-}
-
-// Where it says no more of the label.
-void LabelsToLabel(JobSpec& job) {
-  if (job.labels_size() != 1) return;
-  const LabelConfig& label = job.labels(0);
-  if (label.name() != label.column() && (label.name() != kLabel || IsName(label.column()))) return;
-  if (label.loss() != "logloss" || label.weight() != 1 || label.has_mean()) return;
-  job.mutable_data()->mutable_columns()->set_label(label.column());
-  job.clear_labels();
-}
-
 }  // namespace
 
 absl::Status ToFieldsForm(JobSpec& job) {
@@ -141,7 +112,6 @@ absl::Status ToFieldsForm(JobSpec& job) {
   *job.mutable_fields() = spec::FieldsOfData(job.data(), 0);
   if (job.data().format() != "csv") return absl::OkStatus();
   ClearLists(*job.mutable_data()->mutable_columns());
-  LabelToLabels(job);
   return absl::OkStatus();
 }
 
@@ -152,7 +122,6 @@ absl::Status ToColumnsForm(JobSpec& job) {
   }
   if (job.data().format() == "csv") {
     STRATA_RETURN_IF_BAD(FieldsToColumns(job));
-    LabelsToLabel(job);
   } else {
     STRATA_RETURN_IF_BAD(CheckFormatForm(job));
   }

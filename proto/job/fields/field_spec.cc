@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <string>
 #include <system_error>
@@ -147,14 +148,15 @@ absl::Status CheckTransform(const Place& p) {
   return absl::OkStatus();
 }
 
-// As lines are read (worker/data/formats/number_text.h): the whole text is a decimal number, and
-// what the transform makes of it is a float.
+// As lines are read (worker/data/formats/number_text.h): the whole text is a finite decimal number,
+// and what the transform makes of it is a finite float.
 absl::Status CheckDefault(const Place& p) {
   const FieldConfig& f = p.field;
   if (!f.has_default_value() || f.kind() != "numeric") return absl::OkStatus();
   const auto bad = [&](absl::string_view what) {
-    return Bad(p.of("defaultValue"), absl::StrCat("'", f.default_value(), "' ", what, ", and ",
-                                                  p.named(), " is numeric"));
+    return Bad(p.of("defaultValue"),
+               absl::StrCat("'", f.default_value(), "' ", what, ", and ", p.named(),
+                            " is numeric; write a number as 0.5 or -3"));
   };
   absl::string_view text = f.default_value();
   if (absl::ConsumePrefix(&text, "+") && absl::StartsWith(text, "-")) return bad("is not a number");
@@ -162,15 +164,17 @@ absl::Status CheckDefault(const Place& p) {
   const char* end = text.data() + text.size();
   const std::from_chars_result read = std::from_chars(text.data(), end, value);
   if (read.ec == std::errc::invalid_argument || read.ptr != end) return bad("is not a number");
-  if (read.ec == std::errc::result_out_of_range) return bad("is out of a number's range");
+  const bool too_far = read.ec == std::errc::result_out_of_range;
+  if (too_far || !std::isfinite(value)) return bad("is no finite number");
   const TransformConfig& t = f.transform();
-  if (t.type() == "bucketise" && std::isfinite(value)) return absl::OkStatus();
+  if (t.type() == "bucketise" || t.type() == "log") return absl::OkStatus();
   if (t.type() == "standardise") value = (value - t.mean()) / t.deviation();
   if (t.type() == "clip" && t.has_min()) value = std::max(value, t.min());
   if (t.type() == "clip" && t.has_max()) value = std::min(value, t.max());
-  if (std::isfinite(static_cast<float>(value))) return absl::OkStatus();
-  return bad(f.has_transform() ? "is no finite float behind the transform"
-                               : "is out of float32's range, or not finite");
+  if (f.has_transform() && std::isfinite(static_cast<float>(value))) return absl::OkStatus();
+  if (std::fabs(value) <= std::numeric_limits<float>::max()) return absl::OkStatus();
+  return bad(f.has_transform() ? "is out of float32's range behind the transform"
+                               : "is out of float32's range");
 }
 
 // Of a line's text separators make several values, or a weight.

@@ -256,7 +256,7 @@ TEST_CASE("what a model is made of is printed whole, and compared first", "[stra
   CHECK(shown.out.size() == data + sizeof("\ndata \n") - 1 + 32);  // a fingerprint
   // Which data they are nobody can say while a file is missing.
   Write("gone.yaml", HeadlessJob("['1', '2']"));
-  CHECK(Run("explain --schema gone.yaml --set spec.data.train=[gone.csv]").out +
+  CHECK(Run("validate --schema -f gone.yaml --set spec.data.train=[gone.csv]").out +
             shown.out.substr(data + 1) ==
         declared.out);
 

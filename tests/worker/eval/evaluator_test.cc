@@ -211,7 +211,7 @@ TEST_CASE("predictions appear whole or not at all", "[evaluator]") {
     std::filesystem::remove(path);
     std::filesystem::create_directory(path);
     const absl::Status s = Run(*f.evaluator, Step(2), path).status();
-    CHECK(s.message() == "predictions: cannot rename " + path + ": Is a directory");
+    CHECK(s.message() == "predictions: cannot complete " + path + ": Is a directory");
   }
   CheckAlone(path);
 }

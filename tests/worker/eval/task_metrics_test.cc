@@ -121,12 +121,10 @@ TEST_CASE("one of two classes that weighs nothing leaves no AUC", "[eval]") {
   CHECK(LossOf(result) == result.tasks(0).loss());
 }
 
-TEST_CASE("predictions that are no finite numbers leave a label nothing but its lines", "[eval]") {
+TEST_CASE("predictions that are no numbers leave a label nothing but its lines", "[eval]") {
   const uint32_t task = GENERATE(0, 1, 2);
-  const float prediction =
-      GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity());
-  if (task == 0 && std::isinf(prediction)) return;  // sigmoid's are never
-  INFO("label " << task << ", prediction " << prediction);
+  const float prediction = std::numeric_limits<float>::quiet_NaN();
+  INFO("label " << task);
   MetricsPlan plan;
   plan.by_task = plan.given = true;
   plan.auc = plan.logloss = plan.ne = plan.calibration = plan.mse = plan.mae = true;

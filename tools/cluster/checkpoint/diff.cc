@@ -37,7 +37,7 @@ struct Common {
 // optimizer or rule wrote what lies behind the weights, that is something else.
 std::string WhyNot(SchemaChange change) {
   const std::set<SchemaChange> same = {SchemaChange::kLoaded, SchemaChange::kRenamed,
-                                       SchemaChange::kOtherSettings};
+                                       SchemaChange::kOtherSettings, SchemaChange::kOtherOrder};
   if (same.contains(change)) return "";
   if (change == SchemaChange::kNew) return "in b alone";
   return change == SchemaChange::kDropped ? "in a alone" : ChangeName(change);

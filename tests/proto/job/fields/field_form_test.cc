@@ -33,10 +33,7 @@ TEST_CASE("columns and fields say the same, there and back", "[job]") {
   REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
   REQUIRE(ResolveJob(fields).ok());
   CHECK(fields.spec().fields_size() == 4);
-  CHECK(fields.spec().data().columns().label() == "");
-  REQUIRE(fields.spec().labels_size() == 1);
-  CHECK(fields.spec().labels(0).name() == "label");  // "is clicked" is no name
-  CHECK(fields.spec().labels(0).column() == "is clicked");
+  CHECK(fields.spec().data().columns().label() == "is clicked");
   const auto same = [](const FieldsPlan& a, const FieldsPlan& b) {
     REQUIRE(a.fields.size() == b.fields.size());
     for (size_t f = 0; f < a.fields.size(); ++f) {
@@ -53,29 +50,6 @@ TEST_CASE("columns and fields say the same, there and back", "[job]") {
   REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
   REQUIRE(ResolveJob(back).ok());
   CHECK(back.SerializeAsString() == columns.SerializeAsString());
-}
-
-TEST_CASE("one label is said in either form, where columns can say all of it", "[job]") {
-  const auto label = [](const char* text) {
-    TrainingJob job = FieldsJob();
-    job.mutable_spec()->clear_fields();
-    FieldConfig& field = *job.mutable_spec()->add_fields();
-    field.set_name("c");
-    field.set_kind("categorical");
-    job.mutable_spec()->clear_labels();
-    REQUIRE(google::protobuf::TextFormat::MergeFromString(text, job.mutable_spec()->add_labels()));
-    REQUIRE(ResolveJob(job).ok());
-    REQUIRE(ToColumnsForm(*job.mutable_spec()).ok());
-    REQUIRE(ResolveJob(job).ok());
-    return job.spec().data().columns().label();
-  };
-  CHECK(label("name: 'y'") == "y");
-  CHECK(label("name: 'label' column: 'is clicked'") == "is clicked");
-  CHECK(label("name: 'click' column: 'y'") == "");
-  CHECK(label("name: 'label' column: 'y'") == "");
-  CHECK(label("name: 'y' weight: 0.5") == "");
-  CHECK(label("name: 'y' mean: 0.1") == "");
-  CHECK(label("name: 'y' kind: 'real'") == "");
 }
 
 TEST_CASE("metrics and the schema are the same in both forms", "[job]") {

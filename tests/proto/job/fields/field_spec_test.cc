@@ -96,24 +96,33 @@ TEST_CASE("a field that is wrong is named, with what to do", "[job]") {
        "kind: field 'f' is a sequence, and model type deepfm reads none; take kind multiValued, "
        "which is pooled"},
       {"name: 'f' kind: 'numeric' default_value: 'x'",
-       "defaultValue: 'x' is not a number, and field 'f' is numeric"},
+       "defaultValue: 'x' is not a number, and field 'f' is numeric; write a number as 0.5 or -3"},
       {"name: 'f' kind: 'numeric' default_value: ' 5'",
-       "defaultValue: ' 5' is not a number, and field 'f' is numeric"},
+       "defaultValue: ' 5' is not a number, and field 'f' is numeric; write a number as 0.5 or -3"},
       {"name: 'f' kind: 'numeric' default_value: '+-5'",
-       "defaultValue: '+-5' is not a number, and field 'f' is numeric"},
+       "defaultValue: '+-5' is not a number, and field 'f' is numeric; write a number as 0.5 or "
+       "-3"},
       {"name: 'f' kind: 'numeric' default_value: ''",
-       "defaultValue: '' is not a number, and field 'f' is numeric"},
+       "defaultValue: '' is not a number, and field 'f' is numeric; write a number as 0.5 or -3"},
       {"name: 'f' kind: 'numeric' default_value: '1e-400'",
-       "defaultValue: '1e-400' is out of a number's range, and field 'f' is numeric"},
+       "defaultValue: '1e-400' is no finite number, and field 'f' is numeric; write a number as "
+       "0.5 or -3"},
       {"name: 'f' kind: 'numeric' default_value: '1e39'",
-       "defaultValue: '1e39' is out of float32's range, or not finite, and field 'f' is numeric"},
+       "defaultValue: '1e39' is out of float32's range, and field 'f' is numeric; write a number "
+       "as 0.5 or -3"},
+      {"name: 'f' kind: 'numeric' default_value: '3.4028235e38'",
+       "defaultValue: '3.4028235e38' is out of float32's range, and field 'f' is numeric; write a "
+       "number as 0.5 or -3"},
       {"name: 'f' kind: 'numeric' default_value: 'nan'",
-       "defaultValue: 'nan' is out of float32's range, or not finite, and field 'f' is numeric"},
-      {"name: 'f' kind: 'numeric' default_value: 'inf' transform { type: 'bucketise' bounds: 1 }",
-       "defaultValue: 'inf' is no finite float behind the transform, and field 'f' is numeric"},
-      {"name: 'f' kind: 'numeric' default_value: '9' "
-       "transform { type: 'standardise' mean: 0 deviation: 1e-40 }",
-       "defaultValue: '9' is no finite float behind the transform, and field 'f' is numeric"},
+       "defaultValue: 'nan' is no finite number, and field 'f' is numeric; write a number as 0.5 "
+       "or -3"},
+      {"name: 'f' kind: 'numeric' default_value: 'inf' transform { type: 'clip' max: 9 }",
+       "defaultValue: 'inf' is no finite number, and field 'f' is numeric; write a number as 0.5 "
+       "or -3"},
+      {"name: 'f' kind: 'numeric' default_value: '9' transform { type: 'standardise' mean: 0 "
+       "deviation: 1e-40 }",
+       "defaultValue: '9' is out of float32's range behind the transform, and field 'f' is "
+       "numeric; write a number as 0.5 or -3"},
       {"name: 'f' kind: 'multiValued' default_value: 'a|b'",
        "defaultValue: 'a|b' holds '|', the separator of field 'f', and a default is one value, of "
        "weight 1; give one value, or another separator"},
@@ -135,7 +144,10 @@ TEST_CASE("a field that is wrong is named, with what to do", "[job]") {
   for (const char* field :
        {"column: 'user_id' kind: 'multiValued' weight_separator: ':'",
         "kind: 'multiValued' separator: ';' default_value: 'a|b'",
-        "kind: 'multiValued' default_value: ''", "kind: 'categorical' default_value: 'a|b'"}) {
+        "kind: 'multiValued' default_value: ''", "kind: 'categorical' default_value: 'a|b'",
+        "kind: 'numeric' default_value: '+5'",
+        "kind: 'numeric' default_value: '1e39' transform { type: 'log' }",
+        "kind: 'numeric' default_value: '-1e39' transform { type: 'clip' min: 0 }"}) {
     CHECK(FieldProblem(absl::StrCat("name: 'f' ", field)) == "OK");
   }
 }

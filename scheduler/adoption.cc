@@ -115,7 +115,8 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
 
 absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
                                        const std::vector<CheckpointRecord>& own,
-                                       const std::string& damaged) {
+                                       const std::string& damaged,
+                                       const absl::Status& other_format) {
   Adoption adoption;
   const JobSpec& spec = note.spec().spec();
   const std::vector<std::string> holders = Holders(note, copies);
@@ -131,6 +132,11 @@ absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<Ke
                     ", but earlier evaluations are lost: spec.evaluation.patience "
                     "counts from here");
     return adoption;
+  }
+  if (!other_format.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(Describe(copies.front().kept),
+                                                      " cannot be adopted: ", why, ", and ",
+                                                      other_format.message()));
   }
   if (own.empty()) {
     const std::string& directory = spec.checkpoint().directory();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/strata/control.pb.h"
@@ -43,10 +44,13 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
 //   * Else from the newest of `own` (its checkpoints, ascending by step): a shard is missing, level
 //     memory kept none, or the ledger of an asynchronous mode went with the scheduler's records.
 // `note`: AgreedNote's. `damaged`: newer checkpoints that are not whole, for people.
-// FAILED_PRECONDITION: there is none; the text says what can be done.
+// `other_format`: not OK where a newer one is of another version of Strata, and says what to do.
+// FAILED_PRECONDITION: a checkpoint is needed, and there is none or `other_format`; the text says
+// what can be done.
 absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
                                        const std::vector<CheckpointRecord>& own,
-                                       const std::string& damaged);
+                                       const std::string& damaged,
+                                       const absl::Status& other_format = absl::OkStatus());
 
 }  // namespace strata::scheduler
 

@@ -106,7 +106,7 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job
   if (!spec.ok()) return spec.status();
   const std::vector<KeptCopy> copies = CopiesOf(job_uid);
   const auto note = AgreedNote(cluster_id(), copies);
-  const auto adoption = JudgeAdoption(*note, copies, files.own, files.damaged);
+  const auto adoption = JudgeAdoption(*note, copies, files.own, files.damaged, files.other_format);
   if (!adoption.ok()) return adoption.status();
   JobSpecRecord record;
   const uint64_t id = NumberFor(copies.front().kept.job());

@@ -87,6 +87,7 @@ std::optional<ClusterState::DirectoryLook> ClusterState::LooksAgain(uint64_t job
   look.request.mutable_job()->mutable_spec()->mutable_model()->clear_init_from();
   look.request.set_resume(spec.resume());
   look.request.set_overwrite(spec.overwrite());
+  look.replaced.assign(spec.replaced().begin(), spec.replaced().end());
   return look;
 }
 

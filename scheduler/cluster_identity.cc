@@ -107,7 +107,9 @@ std::vector<ClusterState::JobFolder> ClusterState::CheckpointFolders() const {
   for (const auto& [id, job] : jobs_) {
     const std::string& folder = job->spec().spec().spec().checkpoint().directory();
     const auto identity = ParseJobIdentity(cluster_id(), job->spec().job_uid());
-    if (!job->over() && !folder.empty() && identity) folders.push_back({id, *identity, folder});
+    if (job->over() || folder.empty() || !identity) continue;
+    const auto& replaced = job->spec().replaced();
+    folders.push_back({id, *identity, folder, {replaced.begin(), replaced.end()}});
   }
   return folders;
 }

@@ -109,6 +109,7 @@ class ClusterState {
     SubmitRequest request;  // as it was submitted
     JobIdentity identity;
     JobMachine::Looks looks = JobMachine::Looks::kForAny;
+    std::vector<RemovalRecord> replaced = {};  // as JobSpecRecord's
   };
   std::optional<DirectoryLook> LooksAgain(uint64_t job, uint64_t lock) const;
   // What lies there. An error ends the job.
@@ -141,7 +142,8 @@ class ClusterState {
   struct AdoptionFiles {
     std::vector<CheckpointRecord> own;
     std::string damaged = "";
-    TrainedData data = {};  // as AdoptionRecord's
+    absl::Status other_format = absl::OkStatus();  // as OwnCheckpoints'
+    TrainedData data = {};                         // as AdoptionRecord's
     std::string held_up;
     uint64_t first_cut = 0;
     uint64_t looked_lock = 0;
@@ -193,6 +195,7 @@ class ClusterState {
     uint64_t job = 0;
     JobIdentity identity;
     std::string folder;
+    std::vector<RemovalRecord> replaced = {};  // as JobSpecRecord's
   };
   std::vector<JobFolder> CheckpointFolders() const;
   bool Purging(const std::string& node, const std::string& job_uid) const {

@@ -56,6 +56,7 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
   if (absl::Status s = Ready(); !s.ok()) return s;
   ClusterState::AdoptionFiles files = {.own = std::move(own.complete),
                                        .damaged = std::move(own.damaged),
+                                       .other_format = std::move(own.other_format),
                                        .data = std::move(own.data),
                                        .held_up = lock.why,
                                        .first_cut = lock.first_cut};

@@ -163,13 +163,13 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
   FoundInDirectory found;
   if (look.looks != Looks::kForAny) {
     const std::string& directory = look.request.job().spec().checkpoint().directory();
-    auto own = FindOwnCheckpoints(directory, look.identity);
+    auto own = FindOwnCheckpoints(directory, look.identity, look.replaced);
     if (!own.ok()) return own.status();
-    if (!own->other_format.ok()) return own->other_format;
+    found.other_format = std::move(own->other_format);
     found.damaged = std::move(own->damaged);
     found.complete = std::move(own->complete);
     found.keep = look.looks == Looks::kForOwnFirst && found.complete.empty();
-    if (!found.keep || !look.request.resume()) return found;
+    if (!found.keep || !found.other_format.ok() || !look.request.resume()) return found;
   }
   auto any = looks_.LookHere(look.request);
   if (!any.ok()) return any.status();

@@ -73,9 +73,10 @@ void SchedulerImpl::LookForCheckpoints() {
   }
   for (auto& [id, missing] : found_->missing) {
     if (!std::exchange(missing.again, false)) continue;
-    files_.Post(
-        absl::StrCat("look ", missing.of.folder), JobWork::Begins::kInOrder,
-        [this, of = missing.of] { FoundOwn(of.job, FindOwnCheckpoints(of.folder, of.identity)); });
+    files_.Post(absl::StrCat("look ", missing.of.folder), JobWork::Begins::kInOrder,
+                [this, of = missing.of] {
+                  FoundOwn(of.job, FindOwnCheckpoints(of.folder, of.identity, of.replaced));
+                });
   }
 }
 

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -44,6 +45,8 @@ struct FoundInDirectory {
   bool keep = false;                            // what was known stands
   std::vector<CheckpointRecord> complete = {};  // to begin from, ascending by step
   std::string damaged = "";                     // what is newer and is not whole; empty: nothing
+  // FAILED_PRECONDITION: among that is a checkpoint of another version, and what to do.
+  absl::Status other_format = absl::OkStatus();
   std::vector<RemovalRecord> replaced = {};
   std::optional<Schema> resume_schema = std::nullopt;  // of the newest that is resumed from
 };
@@ -113,7 +116,7 @@ class JobMachine {
   // there are none. Told once.
   void TellDamaged(absl::string_view damaged, absl::Time now);
   // What lies in the directory once it has the lock: what the owner before wrote last is among it.
-  // To be called before it begins.
+  // To be called before it begins. A checkpoint of another version ends it where it needs one.
   void FoundAgain(FoundInDirectory found, absl::Time now);
   // A look is to be for checkpoints of its own: alone, or where there are any.
   enum class Looks : uint8_t { kForAny, kForOwn, kForOwnFirst };

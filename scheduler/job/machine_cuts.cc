@@ -310,6 +310,10 @@ JobMachine::Looks JobMachine::LooksFor() const {
 void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   if (!IsToBegin()) return;
   state_.set_looked_lock(found.lock);
+  const bool needs_one = !GoesOnWithServers() || STRATA_MUTATION("adoption.other_format_refused");
+  if (needs_one && !found.other_format.ok()) {
+    return DoesNotFit(found.other_format.message(), now);
+  }
   if (found.keep) return TellDamaged(found.damaged, now);
   if (found.resume_schema) {
     *spec_.mutable_resume_schema() = *std::move(found.resume_schema);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "proto/core/mutation.h"
 #include "proto/job/schema/schema.h"
 #include "proto/runtime/files/file_system.h"
@@ -24,6 +26,8 @@
 
 namespace strata::scheduler {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
 
 CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
   CheckpointRecord record;
@@ -150,21 +154,38 @@ absl::Status OtherFormat(const std::string& directory, const DamagedCheckpoint& 
       ": its newest checkpoint cannot be read: ", newest.error.message(), "; or ", otherwise));
 }
 
-// What is damaged of what is newer than the checkpoint `whole`, for people; of all where that is
-// "". OtherFormat names one that is of another version.
-absl::StatusOr<std::string> DamagedSince(const std::string& directory, const CheckpointList& list,
-                                         const std::string& whole) {
-  std::string damaged;
-  for (const DamagedCheckpoint& d : list.damaged) {
+struct Damaged {
+  std::string text;                              // each of them, for people
+  absl::Status other_format = absl::OkStatus();  // OtherFormat, of the first of another version
+};
+
+// What is damaged of what is newer than the checkpoint `whole`; of all where that is "".
+Damaged DamagedSince(const std::string& directory, const std::vector<DamagedCheckpoint>& all,
+                     const std::string& whole) {
+  Damaged damaged;
+  for (const DamagedCheckpoint& d : all) {
     if (d.folder < whole) continue;
-    if (absl::IsUnimplemented(d.error)) {
-      return OtherFormat(directory, d,
-                         absl::StrCat("move ", d.folder, " away, to go on ",
-                                      whole.empty() ? "without it" : "from ", whole));
+    if (absl::IsUnimplemented(d.error) && damaged.other_format.ok()) {
+      damaged.other_format =
+          OtherFormat(directory, d,
+                      absl::StrCat("move ", d.folder, " away, to go on ",
+                                   whole.empty() ? "without it" : "from ", whole));
     }
-    absl::StrAppend(&damaged, damaged.empty() ? "" : ", ", d.folder, " (", d.error.message(), ")");
+    absl::StrAppend(&damaged.text, damaged.text.empty() ? "" : ", ", d.folder, " (",
+                    d.error.message(), ")");
   }
   return damaged;
+}
+
+// Whether that folder holds what it held when the job was submitted that replaces it: nothing is
+// removed of what cannot be read, and so it lies there as long as the job lives.
+bool WasThereBefore(const std::string& folder, const std::vector<RemovalRecord>& replaced) {
+  const auto of_folder = [&folder](const RemovalRecord& r) { return r.path() == folder; };
+  const auto before = std::find_if(replaced.begin(), replaced.end(), of_folder);
+  if (before == replaced.end() || STRATA_MUTATION("checkpoint.replaced_is_own")) return false;
+  const auto now = Removal(folder);
+  return now.ok() && now->has_meant() == before->has_meant() &&
+         MessageDifferencer::Equals(now->meant(), before->meant());
 }
 
 }  // namespace
@@ -185,7 +206,8 @@ absl::Status EmptyFile(const std::string& path) {
 }
 
 absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
-                                                  const JobIdentity& identity) {
+                                                  const JobIdentity& identity,
+                                                  const std::vector<RemovalRecord>& replaced) {
   OwnCheckpoints own;
   auto list = ListCheckpoints(directory);
   if (!list.ok()) return OfDirectory(list.status());
@@ -201,13 +223,13 @@ absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
       own.data = std::move(*entry.manifest.mutable_schema()->mutable_data());
     }
   }
-  auto damaged =
-      DamagedSince(directory, *list, own.complete.empty() ? "" : own.complete.back().folder());
-  if (damaged.ok()) {
-    own.damaged = *std::move(damaged);
-  } else {
-    own.other_format = damaged.status();
-  }
+  std::erase_if(list->damaged, [&replaced](const DamagedCheckpoint& d) {
+    return WasThereBefore(d.folder, replaced);
+  });
+  Damaged damaged = DamagedSince(directory, list->damaged,
+                                 own.complete.empty() ? "" : own.complete.back().folder());
+  own.damaged = std::move(damaged.text);
+  own.other_format = std::move(damaged.other_format);
   return own;
 }
 
@@ -310,10 +332,10 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     return found;
   }
   if (request.resume()) {
-    auto damaged =
-        DamagedSince(directory, *list, list->complete.empty() ? "" : list->complete.back().folder);
-    if (!damaged.ok()) return damaged.status();
-    found.damaged = *std::move(damaged);
+    Damaged damaged = DamagedSince(directory, list->damaged,
+                                   list->complete.empty() ? "" : list->complete.back().folder);
+    if (!damaged.other_format.ok()) return damaged.other_format;
+    found.damaged = std::move(damaged.text);
   }
   for (CheckpointEntry& entry : list->complete) {
     if (absl::Status s = CheckResumable(request.job(), entry.manifest); !s.ok()) return s;

@@ -30,7 +30,9 @@ struct FoundCheckpoints {
   std::optional<CheckpointIdentity> init = std::nullopt;  // the former
   std::string init_sample_weight = "";                    // spec.sampleWeight of the former's job
   std::optional<Schema> resume_schema = std::nullopt;
-  TrainedData data = {};  // as OwnCheckpoints', of LookForOwn alone
+  // As OwnCheckpoints', of LookForOwn alone.
+  TrainedData data = {};
+  absl::Status other_format = absl::OkStatus();
 };
 
 // Of one job among those in its directory.
@@ -42,7 +44,7 @@ struct OwnCheckpoints {
   // As FoundCheckpoints's: what is newer than all of `complete`. Nobody can say whose it is.
   std::string damaged = "";
   // FAILED_PRECONDITION: one of those has another format. It may be the job's newest: who goes on
-  // from an older one does so against this. The text says what to do.
+  // from an older one does so against this; who needs none may. The text says what to do.
   absl::Status other_format = absl::OkStatus();
 };
 
@@ -80,9 +82,12 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
                                                     const LookingAt& looking_at = nullptr);
 
 // Whole checkpoints in `directory` that this very job took, ascending by step. What is damaged is
-// none. Errors, among them any that MayPass of one checkpoint: what it is, nobody knows now.
+// none. `replaced`: as JobSpecRecord's; what lies there as it did then is another job's, and
+// nothing is said of it. Errors, among them any that MayPass of one checkpoint: what it is, nobody
+// knows now.
 absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
-                                                  const JobIdentity& identity);
+                                                  const JobIdentity& identity,
+                                                  const std::vector<RemovalRecord>& replaced = {});
 // Leaves nothing in a file. One that is not there, and what is no file, is for who writes to it.
 absl::Status EmptyFile(const std::string& path);
 

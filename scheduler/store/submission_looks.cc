@@ -89,11 +89,11 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::LookForOwn(const SubmitRequest
     looking_at("spec.checkpoint.directory", place);
     auto own = FindOwnCheckpoints(place, identity);
     if (!own.ok()) return own.status();
-    if (!own->other_format.ok()) return own->other_format;
     return FoundCheckpoints{.complete = std::move(own->complete),
                             .damaged = std::move(own->damaged),
                             .replaced = {},
-                            .data = std::move(own->data)};
+                            .data = std::move(own->data),
+                            .other_format = std::move(own->other_format)};
   };
   return Beside(request, deadline, look_at);
 }

@@ -63,8 +63,8 @@ class SubmissionLooks {
   absl::StatusOr<FoundCheckpoints> LookHere(const SubmitRequest& request) const {
     return PrepareCheckpoints(request, paths_);
   }
-  // `complete`, `damaged` and `data` are FindOwnCheckpoints of the job's directory; none where it
-  // names none. Errors of that, among them other_format, or as Look's.
+  // `complete`, `damaged`, `data` and `other_format` are FindOwnCheckpoints of the job's directory;
+  // none where it names none. Errors of that, or as Look's.
   absl::StatusOr<FoundCheckpoints> LookForOwn(const SubmitRequest& request,
                                               const JobIdentity& identity, absl::Time deadline);
   // Ends all waits.

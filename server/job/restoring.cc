@@ -27,19 +27,35 @@ namespace {
 
 using storage::ShardFileReader;
 
-// Whether another job's checkpoint was removed, as by that job, which keeps its newest alone: of
-// its directory's checkpoints others are there, so that no share is away that holds them all. What
-// is itself a link to a share, or the folder where one is mounted, may be away beside them: a link
-// is still there then, and so is the empty folder.
-bool WasRemoved(std::filesystem::path folder) {
+// Whether a folder without a manifest is no share that is away: it is not there, or it is on the
+// file system of its directory. A link may lead to a share, and another file system is one.
+bool IsNoShare(const std::filesystem::path& folder) {
+  FileSystem& files = FileSystem::Kernel();
+  FileInfo info, directory;
+  const int looked = files.LookAtLink(folder.string(), info);
+  if (looked < 0) return looked == -ENOENT;
+  const std::string parent = folder.has_parent_path() ? folder.parent_path().string() : ".";
+  return info.kind == FileKind::kFolder && files.Look(parent, directory) == 0 &&
+         info.device == directory.device;
+}
+
+// What shows that another job's checkpoint was removed, as by that job, which keeps its newest
+// alone; "": nothing does. A removal may leave its mark, and the folder where something else is in
+// it. Without the mark, others of its directory are there, so that no share is away that holds them
+// all.
+std::string WhyRemoved(std::filesystem::path folder) {
   if (!folder.has_filename()) folder = folder.parent_path();  // "dir/"
+  FileSystem& files = FileSystem::Kernel();
   FileInfo info;
-  if (!StepOfFolder(folder.filename().string()) ||
-      FileSystem::Kernel().LookAtLink(folder.string(), info) != -ENOENT) {
-    return false;
+  if (files.LookAtLink((folder / kManifestName).string(), info) != -ENOENT) return "";
+  if (files.LookAtLink((folder / kRemovedName).string(), info) == 0) {
+    return absl::StrCat("its folder holds ", kRemovedName);
   }
-  const auto beside = ListCheckpoints(folder.parent_path().string());
-  return beside.ok() && !beside->complete.empty();
+  if (!StepOfFolder(folder.filename().string()) || !IsNoShare(folder)) return "";
+  const auto beside =
+      ListCheckpoints(folder.has_parent_path() ? folder.parent_path().string() : ".");
+  if (!beside.ok() || beside->complete.empty()) return "";
+  return "others of its directory are there";
 }
 
 // A file of the checkpoint that is not there: with its manifest gone as well it is the folder that
@@ -48,11 +64,11 @@ absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
   if (!absl::IsNotFound(s)) return s;
   if (ReadManifest(plan.restore_from).ok() || STRATA_MUTATION("reader.absent_is_damaged"))
     return absl::DataLossError(s.message());
-  if (!plan.restore && plan.restore_plan.has_checkpoint() && WasRemoved(plan.restore_from)) {
+  const bool another = !plan.restore && plan.restore_plan.has_checkpoint();
+  if (const std::string why = another ? WhyRemoved(plan.restore_from) : ""; !why.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "spec.model.initFrom: checkpoint ", plan.restore_from,
-        " was removed, and others of its directory are there: as by a job that keeps its newest "
-        "alone (spec.checkpoint.keep); name one that stays"));
+        "spec.model.initFrom: checkpoint ", plan.restore_from, " was removed, and ", why,
+        ": as by a job that keeps its newest alone (spec.checkpoint.keep); name one that stays"));
   }
   return absl::UnavailableError(
       absl::StrCat("checkpoint ", plan.restore_from, " is not there (", s.message(),

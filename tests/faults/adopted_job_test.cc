@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
 #include "tests/e2e/cluster/process_cluster.h"
@@ -160,8 +161,13 @@ void Append(const std::string& path, const std::string& text) {
 TEST_CASE("a job whose records are lost goes on with its servers to the model of a run alone",
           "[faults][adoption]") {
   Lost lost(2);
+  lost.job.mutable_spec()->mutable_checkpoint()->set_directory(lost.folder() + "/ck");
   ProcessCluster cluster(lost.options());
   lost.Lose(cluster, kBefore);
+  // Of another version, and newer than any of the job's: it needs none.
+  const std::string foreign = absl::StrCat(lost.folder(), "/ck/", CheckpointFolderName(9 * kSteps));
+  REQUIRE(WriteManifest(foreign, Manifest()).ok());
+  PutOtherFormat(foreign);
 
   Lost::Silence(cluster, "server-1");
   Lost::CheckRefused(cluster, "of 2 of its generation 1");
@@ -195,6 +201,7 @@ TEST_CASE("a job whose records are lost goes on with its servers to the model of
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
+  CHECK(absl::StrContains(Conditions(end), foreign));
   CHECK(end.rollbacks() == 0);
   CHECK(end.model_hash() == lost.alone);
   // The worker is new: it trained the rest, and nothing again.

@@ -121,6 +121,7 @@ class AdoptedCluster {
                                ->Adopt(kJob.text(),
                                        {.own = own,
                                         .damaged = damaged,
+                                        .other_format = other_format,
                                         .data = data,
                                         .held_up = lock == 0 ? "it waits" : "",
                                         .looked_lock = lock},
@@ -132,8 +133,11 @@ class AdoptedCluster {
   // The lock is held, and what lies in the directory was looked at.
   void Held(uint64_t lock) {
     if (state_->LooksAgain(Id(), lock)) {
-      state_->FoundAgain(Id(), FoundInDirectory{.lock = lock, .complete = own, .damaged = damaged},
-                         now_);
+      state_->FoundAgain(
+          Id(),
+          FoundInDirectory{
+              .lock = lock, .complete = own, .damaged = damaged, .other_format = other_format},
+          now_);
     }
     state_->OnLock({.kind = LockNews::Kind::kHeld, .job = Id(), .text = "", .number = lock}, now_);
     Save();
@@ -178,8 +182,9 @@ class AdoptedCluster {
 
   SimDisk disk;
   std::vector<CheckpointRecord> own;
-  std::string damaged;  // as FoundInDirectory's
-  TrainedData data;     // what is found of which files were read before
+  std::string damaged;        // as FoundInDirectory's
+  absl::Status other_format;  // likewise
+  TrainedData data;           // what is found of which files were read before
 
  private:
   template <typename Node>

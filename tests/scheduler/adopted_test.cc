@@ -222,6 +222,48 @@ TEST_CASE("an adopted job that waits for its lock begins from what is there when
   CHECK(cluster.state().LooksAgain(cluster.Id(), 8).has_value());
 }
 
+TEST_CASE("a checkpoint of another version ends an adopted job that needs one, and no other",
+          "[scheduler][adoption][lock]") {
+  AdoptedCluster cluster;
+  const bool needs_one = GENERATE(false, true);
+  CAPTURE(needs_one);
+  if (needs_one) {
+    cluster.Fail("s1");
+    cluster.Silence();
+  }
+  const bool late = GENERATE(false, true);  // it came after the first look
+  const absl::Status other_format =
+      absl::FailedPreconditionError("/c/lost/newer has format 5; move it away");
+  if (!late) {
+    cluster.other_format = other_format;
+    cluster.damaged = "/c/lost/newer (format 5)";
+  }
+  const absl::Status adopted = cluster.Adopt(/*lock=*/0);
+  INFO(adopted);
+  if (needs_one && !late) {
+    CHECK(absl::IsFailedPrecondition(adopted));
+    CHECK(absl::StrContains(adopted.message(), other_format.message()));
+    CHECK(cluster.Copies() == 1);
+    return;
+  }
+  REQUIRE(adopted.ok());
+  cluster.other_format = other_format;
+  cluster.damaged = "/c/lost/newer (format 5)";
+  cluster.Held(7);
+  if (needs_one) {
+    CHECK(cluster.State().state() == FAILED);
+    CHECK(cluster.Said("CheckpointDoesNotFit") ==
+          std::vector<std::string>{std::string(other_format.message())});
+    CHECK(cluster.Copies() == 1);
+    return;
+  }
+  cluster.Until([&] { return cluster.State().state() == SUCCEEDED; });
+  CHECK(cluster.State().rollbacks() == 0);
+  CHECK(cluster.Said("CheckpointDamaged") ==
+        std::vector<std::string>{
+            "/c/lost/newer (format 5); the job goes on with what its servers kept"});
+}
+
 TEST_CASE("an adopted job that may not go on from what is there ends, and its copies stay",
           "[scheduler][adoption][lock]") {
   AdoptedCluster cluster;

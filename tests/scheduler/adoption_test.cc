@@ -55,10 +55,11 @@ CheckpointRecord Own(uint64_t step, uint64_t generation) {
 
 absl::StatusOr<Adoption> Judge(const std::vector<KeptCopy>& copies,
                                const std::vector<CheckpointRecord>& own = {},
-                               const std::string& damaged = "") {
+                               const std::string& damaged = "",
+                               const absl::Status& other_format = absl::OkStatus()) {
   const auto note = AgreedNote(kMine, copies);
   if (!note.ok()) return note.status();
-  return JudgeAdoption(*note, copies, own, damaged);
+  return JudgeAdoption(*note, copies, own, damaged, other_format);
 }
 
 void CheckRefused(const absl::Status& status, const std::vector<std::string>& parts) {
@@ -112,6 +113,19 @@ TEST_CASE("a job goes on from its newest checkpoint where servers cannot go on",
   CheckRefused(Judge(copies).status(), {why, "no checkpoint of its own in /c; ", "purge"});
   CheckRefused(Judge(copies, {}, "/c/step-60 (cut off)").status(),
                {why, "no checkpoint of its own in /c that is whole (/c/step-60 (cut off)); "});
+}
+
+TEST_CASE("a checkpoint of another version stands in the way of who needs one alone",
+          "[scheduler][adoption]") {
+  const std::vector<CheckpointRecord> own = {Own(20, 4), Own(40, 5)};
+  const std::string what = "/c/step-60 has format 5; move it away";
+  const absl::Status other_format = absl::FailedPreconditionError(what);
+  const auto adoption = Judge({Copy(0), Copy(1)}, own, "/c/step-60 (format 5)", other_format);
+  REQUIRE(adoption.ok());
+  CHECK(adoption->servers == std::vector<std::string>{"s0", "s1"});
+  CheckRefused(Judge({Copy(0)}, own, "", other_format).status(),
+               {"job lost (uid) cannot be adopted: ", "part 2 of 2", ", and " + what});
+  CheckRefused(Judge({Copy(0)}, {}, "", other_format).status(), {what});
 }
 
 TEST_CASE("servers do not go on with a generation that another one came after",

@@ -2,6 +2,7 @@
 // finds, and where it is stopped meanwhile.
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/plain_file.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/store/memory_metadata_store.h"
@@ -75,11 +77,14 @@ TEST_CASE("one that is stopped before it speaks records nothing", "[scheduler][r
 
 // A job's directory with its checkpoints, and the records of its scheduler from before them.
 struct Older {
-  // `begun`: by then its servers had.
-  explicit Older(bool begun) {
+  // `begun`: by then its servers had. `put`: puts there what the job is to replace.
+  explicit Older(bool begun, const std::function<void(const std::string&)>& put = nullptr) {
     const std::shared_ptr<MetadataStore> all = MakeMemoryMetadataStore();
     auto scheduler = Start(std::make_unique<FailingStore>(&fails, all), &timer);
-    REQUIRE(scheduler->Submit(Cutting("a", folder.path() + "/c"), kTimeout).ok());
+    SubmitRequest request = Cutting("a", folder.path() + "/c");
+    if (put) put(folder.path() + "/c");
+    request.set_overwrite(put != nullptr);
+    REQUIRE(scheduler->Submit(request, kTimeout).ok());
     Nodes nodes;
     if (begun) nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").step() >= 6; });
     copy = *all->Read();
@@ -198,6 +203,36 @@ TEST_CASE("one whose newest checkpoint has another format ends the job, and take
   for (int i = 0; i < 3; ++i) scheduler->Tick();
   CHECK(absl::IsUnimplemented(ReadManifest(older.newest).status()));
   CHECK(ReadManifest(older.before).ok());
+}
+
+// A checkpoint of step 1000 and of another version, or one that is damaged.
+void PutForeign(const std::string& directory, bool other_format) {
+  const std::string foreign = absl::StrCat(directory, "/", CheckpointFolderName(1000));
+  Manifest manifest;
+  manifest.set_step(1000);
+  REQUIRE(WriteManifest(foreign, manifest).ok());
+  if (other_format) return testing::PutOtherFormat(foreign);
+  REQUIRE(WritePlainFile(absl::StrCat(foreign, "/", kManifestName), "x").ok());
+}
+
+TEST_CASE("what a job overwrites and cannot read neither ends it nor is told as its own",
+          "[scheduler][restored]") {
+  const bool begun = GENERATE(true, false), other_format = GENERATE(true, false);
+  CAPTURE(begun, other_format);
+  Older older(begun, [&](const std::string& directory) { PutForeign(directory, other_format); });
+  auto scheduler = older.Restored();
+  INFO(Get(*scheduler, "a").DebugString());
+  CHECK(Said(*scheduler, "CheckpointDoesNotFit").empty());
+  CHECK(Said(*scheduler, "CheckpointDamaged").empty());
+  if (begun) CHECK(Get(*scheduler, "a").checkpoint() == older.newest);
+  for (int i = 0; i < 3; ++i) scheduler->Tick();
+  CHECK(Get(*scheduler, "a").state() != FAILED);
+  // It may still not pass over one that came since.
+  scheduler.reset();
+  testing::PutOtherFormat(older.newest);
+  const auto again = older.Restored();
+  CHECK(Get(*again, "a").state() == FAILED);
+  CHECK(absl::StrContains(Said(*again, "CheckpointDoesNotFit").at(0), older.newest));
 }
 
 }  // namespace

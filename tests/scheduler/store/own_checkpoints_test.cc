@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -14,9 +15,12 @@
 #include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/state/state.pb.h"
 #include "scheduler/store/submission.h"
 #include "tests/proto/runtime/files/one_failure.h"
 #include "tests/proto/runtime/files/other_format.h"
+#include "tests/scheduler/state/saved_jobs.h"
 #include "tests/scheduler/store/written_checkpoints.h"
 #include "tests/temp_folder.h"
 
@@ -27,8 +31,9 @@ using testing::OneFailure;
 
 constexpr JobIdentity kAnother = {{0, 1}, {0, 7}};
 
-OwnCheckpoints Found(const TempFolder& folder, const JobIdentity& identity = kIdentity) {
-  auto own = FindOwnCheckpoints(folder.path(), identity);
+OwnCheckpoints Found(const TempFolder& folder, const JobIdentity& identity = kIdentity,
+                     const std::vector<RemovalRecord>& replaced = {}) {
+  auto own = FindOwnCheckpoints(folder.path(), identity, replaced);
   INFO(own.status());
   REQUIRE(own.ok());
   return *std::move(own);
@@ -137,7 +142,54 @@ TEST_CASE("a job does not go on from an older checkpoint than one of another for
     INFO(refused);
     CHECK(absl::StrContains(refused.message(), absl::StrCat("; or move ", temp.path(), kOlder,
                                                             " away, to go on without it")));
+    CHECK(absl::StrContains(Found(temp, kAnother).damaged, temp.path() + kOlder));
   }
+}
+
+TEST_CASE("nothing is said of what lay there before a job that overwrites",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path(), kAnother);
+  const std::string older = temp.path() + kOlder, newest = temp.path() + kNewest;
+  const bool format = GENERATE(true, false), files = GENERATE(true, false);
+  CAPTURE(format, files);
+  if (format) {
+    testing::PutOtherFormat(newest);
+  } else {
+    REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
+  }
+  if (files) REQUIRE(std::filesystem::remove(older + "/a.strata"));
+  SubmitRequest request;
+  *request.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+  request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_directory(temp.path());
+  request.set_overwrite(true);
+  const auto found = PrepareCheckpoints(request);
+  INFO(found.status());
+  REQUIRE(found.ok());
+  REQUIRE(found->replaced.size() == 2);
+  const OwnCheckpoints none = Found(temp, kIdentity, found->replaced);
+  CHECK(none.complete.empty());
+  CHECK(none.damaged.empty());
+  CHECK(none.other_format.ok());
+  // What has taken its place since may be the job's own.
+  WriteCheckpoints(temp.path(), kIdentity);
+  std::string damaged = newest;
+  if (format) {
+    REQUIRE(std::filesystem::remove(temp.path() + kNewestFile));
+  } else if (files) {
+    damaged = older;
+    REQUIRE(std::filesystem::remove(older + "/a.strata"));
+    REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
+  } else {
+    damaged = older;
+    testing::PutOtherFormat(older);
+    REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
+  }
+  const OwnCheckpoints own = Found(temp, kIdentity, found->replaced);
+  INFO(own.damaged);
+  CHECK(own.complete.size() == (format ? 1 : 0));
+  CHECK(absl::StartsWith(own.damaged, damaged + " ("));
+  CHECK(own.other_format.ok() == (format || files));
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
 // A checkpoint that spec.model.initFrom names and that is not there: the job waits where it may
 // come back, and ends where it was removed.
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/table_spec.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/opening.h"
 #include "server/job/plan.h"
@@ -59,6 +63,38 @@ struct Directory {
   const TableSpec table = OneWeight(false);
 };
 
+// The process's files while it lives: the kernel's, but that whether `path` is there cannot be
+// looked up.
+class Unseen : public FileSystem {
+ public:
+  explicit Unseen(std::string path) : path_(std::move(path)) { FileSystem::ReplaceKernel(this); }
+  ~Unseen() override { FileSystem::ReplaceKernel(nullptr); }
+  int LookAtLink(const std::string& path, FileInfo& out) override {
+    return path == path_ ? -EIO : FileSystem::LookAtLink(path, out);
+  }
+
+ private:
+  const std::string path_;
+};
+
+// Likewise, but that `folder` is on a file system of its own, as where one is mounted when somebody
+// needs it.
+class AnotherDevice : public FileSystem {
+ public:
+  explicit AnotherDevice(std::string folder) : folder_(std::move(folder)) {
+    FileSystem::ReplaceKernel(this);
+  }
+  ~AnotherDevice() override { FileSystem::ReplaceKernel(nullptr); }
+  int LookAtLink(const std::string& path, FileInfo& out) override {
+    const int looked = FileSystem::LookAtLink(path, out);
+    if (path == folder_) ++out.device;
+    return looked;
+  }
+
+ private:
+  const std::string folder_;
+};
+
 // As by its job, which keeps its newest alone: nobody will bring it back.
 TEST_CASE("a checkpoint that spec.model.initFrom names and that was removed ends the job",
           "[restoring]") {
@@ -72,8 +108,49 @@ TEST_CASE("a checkpoint that spec.model.initFrom names and that was removed ends
   CHECK(absl::IsFailedPrecondition(removed));
   CHECK(absl::StrContains(removed.message(), absl::StrCat("spec.model.initFrom: checkpoint ",
                                                           checkpoint, " was removed, ")));
+  CHECK(absl::StrContains(removed.message(), "others of its directory are there"));
   // Where no other one is there, its share may be away.
   REQUIRE(RemoveCheckpoint(directory.Folder(6)).ok());
+  directory.CheckWaits(checkpoint);
+}
+
+// What a removal leaves: the folder, where something else is in it or it was killed.
+TEST_CASE("a checkpoint that was removed ends the job though its folder still stands",
+          "[restoring]") {
+  const Directory directory;
+  const std::string checkpoint = directory.Folder(5), other = checkpoint + "/.nfs0001";
+  REQUIRE(WritePlainFile(other, "x").ok());
+  std::string why = "others of its directory are there";
+  SECTION("with a file of somebody else") { REQUIRE(RemoveCheckpoint(checkpoint).ok()); }
+  SECTION("with nothing in it") {
+    REQUIRE(RemoveCheckpoint(checkpoint).ok());
+    REQUIRE(fs::remove(other));
+  }
+  SECTION("with the mark of a removal that was killed, whatever lies beside it") {
+    const bool files = GENERATE(false, true), link = GENERATE(false, true);
+    fs::rename(absl::StrCat(checkpoint, "/", kManifestName),
+               absl::StrCat(checkpoint, "/", kRemovedName));
+    if (files) REQUIRE(RemoveCheckpoint(directory.Folder(6)).ok());
+    if (link) {
+      fs::rename(checkpoint, directory.temp.path() + "/share");
+      fs::create_directory_symlink(directory.temp.path() + "/share", checkpoint);
+    }
+    why = absl::StrCat("its folder holds ", kRemovedName);
+  }
+  REQUIRE(fs::exists(checkpoint));
+  const absl::Status removed = directory.Open(checkpoint);
+  INFO(removed);
+  CHECK(absl::IsFailedPrecondition(removed));
+  CHECK(absl::StrContains(removed.message(), absl::StrCat("spec.model.initFrom: checkpoint ",
+                                                          checkpoint, " was removed, and ", why)));
+}
+
+TEST_CASE("a job waits for a checkpoint whose manifest cannot be looked up", "[restoring]") {
+  const Directory directory;
+  const std::string checkpoint = directory.Folder(5);
+  REQUIRE(RemoveCheckpoint(checkpoint).ok());
+  fs::create_directory(checkpoint);
+  const Unseen files(absl::StrCat(checkpoint, "/", kManifestName));
   directory.CheckWaits(checkpoint);
 }
 
@@ -94,7 +171,10 @@ TEST_CASE("a job waits for its share though whole checkpoints lie beside it", "[
   }
   SECTION("where a share is mounted there") {
     fs::create_directory(checkpoint);
-    directory.CheckWaits(checkpoint);
+    {
+      const AnotherDevice files(checkpoint);
+      directory.CheckWaits(checkpoint);
+    }
     fs::remove(checkpoint);
     fs::rename(share, checkpoint);
     REQUIRE(directory.Open(checkpoint).ok());

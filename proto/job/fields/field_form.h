@@ -10,8 +10,8 @@ namespace strata {
 // Both want the defaults of `job` resolved, and leave a job that reads the same examples; resolve
 // it once more. INVALID_ARGUMENT: the other form cannot say it; names what.
 
-// As spec.fields; the label stays where it is: a line without one is bad there, and in spec.labels it
-// says nothing of its task. Libffm: its data decide how many fields there are.
+// As spec.fields; the label stays where it is: a line without one is bad there, and in spec.labels
+// it says nothing of its task. Libffm: its data decide how many fields there are.
 absl::Status ToFieldsForm(JobSpec& job);
 
 // As spec.data alone, but for labels.

@@ -153,7 +153,7 @@ absl::Status TaskReader::AppendSome(uint32_t task, uint32_t from, uint64_t most_
   return AppendUpTo(task, from, input_->tasks[task].lines, most_bytes, out);
 }
 
-// The file is looked at after it was read: a look before says nothing of what is written in between.
+// The file is looked at after it was read: a look before says nothing of what is written meanwhile.
 absl::Status TaskReader::AppendUpTo(uint32_t task, uint32_t from, uint32_t to, uint64_t most_bytes,
                                     RawLines* out) {
   const uint32_t file = input_->tasks[task].file;

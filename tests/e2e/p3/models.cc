@@ -178,6 +178,11 @@ void CsvLabels(const std::string& folder, TrainingJob& job, const char* type) {
 void LabelledDeepFm(const std::string& folder, TrainingJob& job) {
   CsvLabels(folder, job, "deepfm");
 }
+// One of them by another loss.
+void LabelledExperts(const std::string& folder, TrainingJob& job) {
+  CsvLabels(folder, job, "mmoe");
+  job.mutable_spec()->mutable_labels(1)->set_loss("squared");
+}
 // Its labels state their means.
 void LabelledTowers(const std::string& folder, TrainingJob& job) {
   CsvLabels(folder, job, "shared_bottom");
@@ -276,6 +281,7 @@ const std::vector<Model>& Models() {
       {.name = "csv dcn_v2 of low rank, mean", .make = CsvLowRankDcn},
       {.name = "csv dlrm", .make = CsvDlrm},
       {.name = "csv deepfm, three labels, weights", .make = LabelledDeepFm},
+      {.name = "csv mmoe, three labels, weights", .make = LabelledExperts},
       {.name = "csv shared_bottom, three labels of stated means, weights", .make = LabelledTowers},
       {.name = "three labels, weights",
        .make = ManyLabels,

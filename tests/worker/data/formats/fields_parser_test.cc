@@ -189,6 +189,11 @@ TEST_CASE("sequences keep their order and are cut at the side that is named", "[
   CHECK(batch.sequence_first == std::vector<uint32_t>{1, 4, 8, 8, 9, 11});
   CHECK(batch.sequence_length == std::vector<uint32_t>{3, 3, 0, 0, 2, 2});
   CHECK(batch.offsets == std::vector<uint32_t>{0, 7, 8, 13});
+  // A default stands for a sequence without a value, not for a value that a sequence lacks.
+  const auto full = ParserOf(JobOf({sequence + "name: 'clicks' default_value: 'none'"}), "y,s");
+  const Batch filled = Parse(*full, {"1,", "0,a||b", "1,|"});
+  CHECK(filled.keys == std::vector<uint64_t>{key("none"), key("a"), key("b"), key("none")});
+  CHECK(filled.sequence_length == std::vector<uint32_t>{1, 2, 1});
   const auto strict = ParserOf(JobOf({sequence + "name: 'clicks' truncate: 'never'"}), "y,s");
   CHECK(Fault(*strict, "0,a|b|c", "1,a|b|c|d") ==
         "3: column s: 4 values, and sequence clicks has at most 3; raise its maxLength, or set "

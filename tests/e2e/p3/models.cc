@@ -181,6 +181,10 @@ void LabelledDeepFm(const std::string& folder, TrainingJob& job) {
 // One of them by another loss.
 void LabelledExperts(const std::string& folder, TrainingJob& job) {
   CsvLabels(folder, job, "mmoe");
+  ModelSpec& model = *job.mutable_spec()->mutable_model();
+  model.clear_hidden();
+  model.add_expert_hidden(8);
+  model.add_tower_hidden(6);
   job.mutable_spec()->mutable_labels(1)->set_loss("squared");
 }
 // Its labels state their means.

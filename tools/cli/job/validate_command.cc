@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -108,13 +109,15 @@ absl::Status ReadVocabularies(const JobSpec& spec, Schema* schema) {
 }
 
 // Of the files to train on, as a checkpoint will name them; empty where one cannot be read now.
-std::string FingerprintOfData(const JobSpec& spec) {
+// `train`: those that were read already, in their order; none: they are read.
+std::string FingerprintOfData(const JobSpec& spec, InputIndex train = {}) {
   const auto& paths = spec.data().train();
   const auto files = ListFiles("spec.data.train", {paths.begin(), paths.end()});
   if (!files.ok()) return "";
-  InputIndex index;
-  for (const std::string& file : *files) AddFile(file, &index);
-  return index.files_size() == static_cast<int>(files->size()) ? DataFingerprint(index) : "";
+  if (train.files().empty()) {
+    for (const std::string& file : *files) AddFile(file, &train);
+  }
+  return train.files_size() == static_cast<int>(files->size()) ? DataFingerprint(train) : "";
 }
 
 // The job in the form that was asked for.
@@ -130,13 +133,14 @@ void Warn(const std::string& warning) {
 }
 
 // INVALID_ARGUMENT, a line for each file of spec.data, and each vocabulary, that is missing, empty,
-// no file or not readable, and each folder or glob without files.
-absl::Status CheckDataFiles(const JobSpec& spec) {
+// no file or not readable, and each folder or glob without files. Adds the files that are right to
+// `train`.
+absl::Status CheckDataFiles(const JobSpec& spec, InputIndex* train) {
   std::vector<std::string> problems;
-  InputIndex train, eval;
-  CheckFiles("spec.data.train", spec.data().train(), &problems, &train);
+  InputIndex eval;
+  CheckFiles("spec.data.train", spec.data().train(), &problems, train);
   CheckFiles("spec.data.eval", spec.data().eval(), &problems, &eval);
-  Warn(SameFiles(train, eval));
+  Warn(SameFiles(*train, eval));
   for (int i = 0; i < spec.fields_size(); ++i) {
     if (!spec.fields(i).has_vocabulary()) continue;
     const std::string& file = spec.fields(i).vocabulary().file();
@@ -158,16 +162,18 @@ ExitCode RunValidate(const ValidateOptions& options) {
   Warn(KeysByPosition(job->spec()));
   Warn(NothingToAttend(job->spec()));
   Warn(NoSharedRows(job->spec()));
-  schema->set_data_fingerprint(FingerprintOfData(job->spec()));
   if (options.schema) {
+    schema->set_data_fingerprint(FingerprintOfData(job->spec()));
     // Without what a file would say that is not there yet.
     ReadVocabularies(job->spec(), &*schema).IgnoreError();
     std::printf("%s", options.json ? (SchemaJson(*schema, job->spec()) + "\n").c_str()
                                    : DescribeSchema(*schema, job->spec()).c_str());
     return kExitOk;
   }
-  const absl::Status files = CheckDataFiles(job->spec());
+  InputIndex train;
+  const absl::Status files = CheckDataFiles(job->spec(), &train);
   if (!files.ok()) return ReportError(files);
+  schema->set_data_fingerprint(FingerprintOfData(job->spec(), std::move(train)));
   if (absl::Status s = ReadVocabularies(job->spec(), &*schema); !s.ok()) return ReportError(s);
   if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
     return ReportError(s);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "worker/data/files/bytes_hash.h"
 #include "worker/data/files/data_file.h"
 #include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/libffm_parser.h"
@@ -61,16 +62,25 @@ class TaskCutter {
  public:
   TaskCutter(uint32_t file, InputIndex* index) : file_(file), index_(index) {}
 
-  void Add(uint64_t offset, uint64_t bytes, uint64_t line_number) {
+  // `line`: with its newline, if it has one.
+  void Add(uint64_t offset, absl::string_view line, uint64_t line_number) {
     if (task_ == nullptr || task_->lines() == kTaskLines) {
+      End();
       task_ = index_->add_tasks();
       task_->set_file(file_);
       task_->set_offset(offset);
       task_->set_first_line(line_number);
     }
-    task_->set_bytes(task_->bytes() + bytes);
+    task_->set_bytes(task_->bytes() + line.size());
+    hash_.Add(line);
     task_->set_lines(task_->lines() + 1);
     index_->set_lines(index_->lines() + 1);
+  }
+
+  // The file has no more lines.
+  void End() {
+    if (task_ != nullptr) task_->set_hash(hash_.value());
+    hash_.Reset();
   }
 
   bool empty() const { return task_ == nullptr; }
@@ -79,6 +89,7 @@ class TaskCutter {
   const uint32_t file_;
   InputIndex* const index_;
   InputTask* task_ = nullptr;
+  BytesHash hash_;  // of the task at hand
 };
 
 class Indexer {
@@ -189,7 +200,7 @@ absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter
       const uint64_t bytes = text + (newline != nullptr ? 1 : 0);
       ++number;
       if (absl::Status s = AddLine(file, {at, text}, number); !s.ok()) return s;
-      if (number > 1 || !HasHeader(data_)) tasks->Add(line_at, bytes, number);
+      if (number > 1 || !HasHeader(data_)) tasks->Add(line_at, {at, bytes}, number);
       line_at += bytes;
       at += bytes;
       scan = at;
@@ -226,6 +237,7 @@ absl::Status Indexer::AddFile(const std::string& path) {
   entry->set_fingerprint(*fingerprint);
   TaskCutter tasks(number, index_);
   if (absl::Status s = AddLines(f, *start, &tasks); !s.ok()) return s;
+  tasks.End();
   if (tasks.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("input file ", f.path(), f.size() == 0 ? " is empty" : " has no line of data",

@@ -32,7 +32,7 @@ absl::StatusOr<InputTasks> InputTasks::From(const InputIndex& index) {
           absl::StrCat("input index: task ", out.tasks.size(), " names file ", t.file(), " of ",
                        out.files.size(), ", ", t.lines(), " lines, ", t.bytes(), " bytes"));
     }
-    out.tasks.push_back({t.file(), t.lines(), t.offset(), t.bytes(), t.first_line()});
+    out.tasks.push_back({t.file(), t.lines(), t.offset(), t.bytes(), t.first_line(), t.hash()});
     out.first.push_back(out.first.back() + t.lines());
   }
   if (out.tasks.empty()) return absl::InvalidArgumentError("input index: no tasks");
@@ -96,6 +96,18 @@ absl::Status TaskReader::Changed() const {
                    task().first_line, " on); restore it, or submit a new job"));
 }
 
+// What was read of it before may have been trained on: the job ends, and says so.
+absl::Status TaskReader::CheckTask() const {
+  if (line_ < task().lines) return absl::OkStatus();
+  if (offset_ != task().bytes) return Changed();
+  if (task().hash == 0 || task().hash == hash_.value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "input file ", file_->path(), " has changed since it was indexed: lines ", task().first_line,
+      " to ", task().first_line + task().lines - 1,
+      " are others than then, and some may have been trained on; restore it and resume from a "
+      "checkpoint of before, or submit a new job"));
+}
+
 absl::Status TaskReader::Skip(uint32_t to) {
   std::vector<char> chunk;
   while (line_ < to) {
@@ -115,7 +127,9 @@ absl::Status TaskReader::Skip(uint32_t to) {
       at = static_cast<const char*>(newline) + 1;
       ++line_;
     }
-    offset_ += static_cast<uint64_t>(at - chunk.data());
+    const size_t skipped = static_cast<size_t>(at - chunk.data());
+    hash_.Add({chunk.data(), skipped});
+    offset_ += skipped;
   }
   return absl::OkStatus();
 }
@@ -170,6 +184,7 @@ absl::Status TaskReader::ReadUpTo(uint32_t task_number, uint32_t from, uint32_t 
     task_ = task_number;
     line_ = 0;
     offset_ = 0;
+    hash_.Reset();
   }
   if (absl::Status s = Skip(from); !s.ok()) return s;
   out->runs_.push_back({out->lines_.size(), task_number, from});
@@ -195,11 +210,11 @@ absl::Status TaskReader::ReadUpTo(uint32_t task_number, uint32_t from, uint32_t 
     if (!s.ok()) return s;
     absl::StatusOr<size_t> split = Split(begin, scan, to - line_, out);
     if (!split.ok()) return split.status();
+    hash_.Add({out->bytes_.data() + begin, *split - begin});
     begin = *split;
   }
   out->bytes_.resize(begin);
-  if (line_ == next.lines && offset_ != next.bytes) return Changed();
-  return absl::OkStatus();
+  return CheckTask();
 }
 
 }  // namespace strata

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/strata/control.pb.h"
+#include "worker/data/files/bytes_hash.h"
 #include "worker/data/files/data_file.h"
 #include "worker/data/files/text_files.h"
 
@@ -31,6 +32,7 @@ struct InputTasks {
     uint64_t offset = 0;
     uint64_t bytes = 0;
     uint64_t first_line = 0;  // in its file, from 1
+    uint64_t hash = 0;        // as InputTask has it
   };
 
   std::vector<std::string> files;
@@ -118,6 +120,8 @@ class TaskReader {
   absl::StatusOr<size_t> Split(size_t begin, size_t scan, uint32_t count, RawLines* out);
   const InputTasks::Task& task() const { return input_->tasks[task_]; }
   absl::Status Changed() const;
+  // FAILED_PRECONDITION: the task was read to its end, and is not what was indexed.
+  absl::Status CheckTask() const;
 
   const InputTasks* const input_;
   TextFiles* const files_;
@@ -130,6 +134,7 @@ class TaskReader {
   uint32_t task_ = 0;
   uint32_t line_ = 0;
   uint64_t offset_ = 0;
+  BytesHash hash_;  // of the task's bytes before offset_
 };
 
 }  // namespace strata

@@ -15,9 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
 #include "tests/worker/data/files/compressed.h"
 #include "tests/worker/data/files/scratch_file.h"
+#include "worker/data/files/bytes_hash.h"
 #include "worker/data/files/data_file.h"
 #include "worker/data/files/file_list.h"
 
@@ -35,6 +37,20 @@ std::string Error(TextFiles& files, const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("bytes have one hash, however they are cut", "[data][files]") {
+  const std::string text(1000, 'x');
+  BytesHash whole, cut;
+  CHECK(whole.value() == 0xef46db3751d8e999);  // of nothing: xxhash.com
+  whole.Add(text);
+  for (size_t at = 0; at < text.size(); at += 7) cut.Add(absl::string_view(text).substr(at, 7));
+  CHECK(cut.value() == whole.value());
+  cut.Add("x");
+  CHECK(cut.value() != whole.value());
+  cut.Reset();
+  cut.Add(text);
+  CHECK(cut.value() == whole.value());
+}
 
 TEST_CASE("compressed files read as their text, whatever their name", "[data][text_files]") {
   const ScratchFolder folder;

@@ -1,4 +1,5 @@
 // Lines and files that a job does not read: bad ones, and those that changed after the index pass.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
@@ -108,6 +110,39 @@ JobSpec CategorySpec() {
   field.set_column("c");
   field.set_kind("categorical");
   return spec;
+}
+
+// Size, beginning and end are what they were: the fingerprint is, too. (Compressed files end by a
+// checksum of their text.)
+TEST_CASE("lines in the midst of a file that are others than when it was indexed are refused",
+          "[data][source]") {
+  const bool open = GENERATE(false, true);
+  INFO((open ? "open" : "not open yet"));
+  const ScratchFolder folder;
+  std::string good;
+  for (int line = 0; good.size() < (512 << 10); ++line) {
+    good += absl::StrCat(line % 2, " ", line + 1, ":1\n");
+  }
+  std::string other = good;
+  other[other.find('\n', other.size() / 2) + 1] ^= 1;  // a label
+  const std::string path = folder.Write("a", good);
+  const auto lines = static_cast<uint32_t>(std::count(good.begin(), good.end(), '\n'));
+  JobSpec spec = Spec(1, 512, 512);
+  const auto source = Open(spec, Index(spec, {path}));
+  Batch batch;
+  if (open) REQUIRE(source->Read(Step(1), LaneId(0), &batch).ok());
+  folder.Write("a", other);
+  absl::Status s;
+  for (uint64_t step = 1; s.ok() && step <= lines / 512; ++step) {
+    s = source->Read(Step(step), LaneId(0), &batch);
+  }
+  CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(s.message()),
+             Catch::Contains("input file " + path + " has changed since it was indexed: lines "));
+  folder.Write("a", good);
+  for (uint64_t step = 1; step <= lines / 512; ++step) {
+    REQUIRE(source->Read(Step(step), LaneId(0), &batch).ok());
+  }
 }
 
 TEST_CASE(

@@ -1,7 +1,6 @@
 // A run has its own model: whatever other runs left in the same storage directory, and under the
 // same numbers.
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/cluster.h"
 #include "tools/cluster/embedded/embedded.h"
@@ -20,8 +20,6 @@
 
 namespace strata {
 namespace {
-
-namespace fs = std::filesystem;
 
 TrainingJob JobIn(const std::string& folder, double rate, const std::string& storage) {
   TrainingJob job = testing::SmallJob(folder);
@@ -52,14 +50,6 @@ void TrainAndDie(const TrainingJob& job, const std::string& folder, uint64_t ste
     if (status->step() >= steps) return;
     absl::SleepFor(absl::Milliseconds(1));
   }
-}
-
-std::vector<std::string> FilesBelow(const std::string& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_directory()) files.push_back(entry.path().string());
-  }
-  return files;
 }
 
 TEST_CASE("a run never goes on with the model of one before it", "[e2e][identity]") {
@@ -100,14 +90,14 @@ TEST_CASE("two runs in one storage directory at once train two models", "[e2e][i
   for (std::thread& t : threads) t.join();
   CHECK(together == alone);
   CHECK(alone[0] != alone[1]);
-  CHECK(FilesBelow(storage) == std::vector<std::string>());
+  CHECK(testing::FilesBelow(storage) == std::vector<std::string>());
 }
 
 TEST_CASE("a run that has ended leaves nothing but its outputs", "[e2e][identity]") {
   const ScratchFolder folder = Folder();
   const std::string storage = folder.path() + "/storage";
   Train(JobIn(folder.path(), .2, storage));
-  CHECK(FilesBelow(storage) == std::vector<std::string>());
+  CHECK(testing::FilesBelow(storage) == std::vector<std::string>());
 }
 
 }  // namespace

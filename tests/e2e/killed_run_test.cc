@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/bad_input/user.h"
+#include "tests/e2e/cluster/files_below.h"
 
 namespace strata {
 namespace {
@@ -24,12 +25,6 @@ std::string ModelHash(const ProgramResult& r) {
   return r.out.substr(at, 43);
 }
 
-size_t FilesBelow(const std::string& folder) {
-  size_t files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) files += !entry.is_directory();
-  return files;
-}
-
 TEST_CASE("a killed run leaves a folder that is named, not used, and removed when one says so",
           "[e2e][identity]") {
   const User user;
@@ -41,8 +36,8 @@ TEST_CASE("a killed run leaves a folder that is named, not used, and removed whe
       ModelHash(user.Strata(kTrain + std::string("2 --set spec.storage.directory=t")));
   user.Interrupted(kTrain + std::string("1000000"),
                    "Training: ", [](const User&, pid_t pid) { kill(pid, SIGKILL); });
-  REQUIRE(FilesBelow(user.Path("s")) > 0);
-  REQUIRE(FilesBelow(user.Path("tmp")) > 0);
+  REQUIRE_FALSE(testing::FilesBelow(user.Path("s")).empty());
+  REQUIRE_FALSE(testing::FilesBelow(user.Path("tmp")).empty());
 
   const ProgramResult next = user.Strata(kTrain + std::string("2"));
   CheckSays(next, 0,
@@ -50,22 +45,22 @@ TEST_CASE("a killed run leaves a folder that is named, not used, and removed whe
              "note: " + user.Path("tmp") + "/strata-train-",
              "remove it with: strata clean " + user.Path("s")});
   CHECK(ModelHash(next) == alone);
-  const size_t left = FilesBelow(user.Path("s"));
+  const size_t left = testing::FilesBelow(user.Path("s")).size();
   CHECK(left > 0);
 
   const auto look = nlohmann::json::parse(user.Strata("clean s tmp --dry-run --json").out);
   REQUIRE(look["folders"].size() == 2);
   CHECK(look["folders"][0]["bytes"].get<uint64_t>() > 0);
-  CHECK(FilesBelow(user.Path("s")) == left);
+  CHECK(testing::FilesBelow(user.Path("s")).size() == left);
   CheckSays(user.Strata("clean s tmp"), 0,
             {"removed: s/server-0/job-", "removed: tmp/strata-train-", "2 folders, "});
-  CHECK(FilesBelow(user.Path("s")) == 0);
-  CHECK(FilesBelow(user.Path("tmp")) == 0);
+  CHECK(testing::FilesBelow(user.Path("s")).empty());
+  CHECK(testing::FilesBelow(user.Path("tmp")).empty());
   CheckSays(user.Strata("clean s tmp"), 0, {"0 folders, 0 bytes"});
   const ProgramResult clean = user.Strata(kTrain + std::string("2"));
   CHECK(clean.err.find("note: ") == std::string::npos);
-  CHECK(FilesBelow(user.Path("s")) == 0);
-  CHECK(FilesBelow(user.Path("tmp")) == 0);
+  CHECK(testing::FilesBelow(user.Path("s")).empty());
+  CHECK(testing::FilesBelow(user.Path("tmp")).empty());
   CheckSays(user.Strata("clean none"), 2, {"there is no folder none"});
 }
 

@@ -15,6 +15,7 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tests/proto/runtime/files/other_format.h"
@@ -148,8 +149,8 @@ class Lost {
 
 // The note of the only job that the server has.
 std::string NoteOf(const ProcessCluster& cluster, const std::string& server) {
-  for (const auto& entry : fs::recursive_directory_iterator(cluster.folder() + "/" + server)) {
-    if (entry.path().filename() == "NOTE") return entry.path().string();
+  for (const std::string& path : FilesBelow(cluster.folder() + "/" + server)) {
+    if (fs::path(path).filename() == "NOTE") return path;
   }
   return "";
 }

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tests/skip.h"
@@ -174,9 +175,8 @@ void CheckUsers(ProcessCluster& cluster, const ShownClock& clock, uint64_t job) 
 std::string Logs(const std::string& prefix) {
   std::string text;
   const fs::path folder = fs::path(prefix).parent_path();
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    if (!entry.is_regular_file() || !absl::StartsWith(path, prefix)) continue;
+  for (const std::string& path : FilesBelow(folder.string())) {
+    if (!absl::StartsWith(path, prefix)) continue;
     if (absl::StrContains(path, "log")) text += ReadFile(path);
   }
   return text;

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -21,8 +22,7 @@ namespace fs = std::filesystem;
 // What a server keeps of jobs: OPEN and segments of logs.
 std::vector<std::string> JobFiles(const std::string& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string path = entry.path().string();
+  for (const std::string& path : FilesBelow(folder)) {
     if (absl::EndsWith(path, "/OPEN") || absl::EndsWith(path, ".log")) files.push_back(path);
   }
   return files;

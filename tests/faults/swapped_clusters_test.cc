@@ -23,6 +23,7 @@
 #include "scheduler/store/rocks_metadata_store.h"
 #include "server/server.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/faults/swapped.h"
 #include "tests/proto/runtime/transport/unanswered_scheduler.h"
@@ -40,9 +41,9 @@ constexpr absl::Duration kSyncWait = absl::Milliseconds(10);
 // What must not vanish while its job lives: whose folders they are.
 std::set<std::string> Owners(const std::string& folder) {
   std::set<std::string> owners;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "OPEN" || name == "JOB" || name == "CLUSTER") owners.insert(entry.path().string());
+  for (const std::string& path : FilesBelow(folder)) {
+    const std::string name = fs::path(path).filename().string();
+    if (name == "OPEN" || name == "JOB" || name == "CLUSTER") owners.insert(path);
   }
   return owners;
 }

@@ -60,7 +60,7 @@ TEST_CASE("a run never goes on with the model of one before it", "[e2e][identity
     TrainingJob before = JobIn(folder.path(), .05, storage);
     before.mutable_spec()->mutable_training()->set_epochs(2000);
     TrainAndDie(before, folder.path() + "/killed", 5);
-    REQUIRE(!FilesBelow(storage).empty());
+    REQUIRE(!testing::FilesBelow(storage).empty());
   }
   SECTION("that has ended") { Train(JobIn(folder.path(), .05, storage)); }
   const JobStatus second = Train(JobIn(folder.path(), .2, storage));

@@ -95,15 +95,20 @@ void JobMachine::MakeParts() {
                 state_.cuts());
 }
 
-// What resumes may have been given less to do than was done already.
+// What resumes may have been given less to do than was done already. Asynchronous shards know the
+// windows of what was done, and would take those of later input with the same numbers for them.
 void JobMachine::CheckEnd(absl::Time now) {
-  const CheckpointRecord* from = bsp() ? cuts_->NewestOnDisk() : nullptr;
-  if (from == nullptr || from->step() <= state_.total_steps()) return;
+  const CheckpointRecord* from = cuts_->NewestOnDisk();
+  if (from == nullptr) return;
+  const absl::string_view unit = bsp() ? "step" : "task";
+  const uint64_t all = bsp() ? state_.total_steps() : TotalTasks(job(), Reads());
+  const uint64_t done = bsp() ? from->step() : TaskLedger::EndOf(*from);
+  if (done <= all) return;
   End(FAILED, "NothingToTrain",
       absl::StrCat("spec.training.epochs: ", job().training().epochs(),
-                   " epochs of this input are ", state_.total_steps(), " steps, but checkpoint ",
-                   from->folder(), " is of step ", from->step(),
-                   "; give more epochs, or start anew with --overwrite"),
+                   " epochs of this input are ", all, " ", unit, "s, but checkpoint ",
+                   from->folder(), bsp() ? " is of step " : " has begun ", done,
+                   bsp() ? "" : " tasks", "; give more epochs, or start anew with --overwrite"),
       now);
 }
 

@@ -46,8 +46,7 @@ TaskLedger TaskLedger::Resume(uint64_t total, uint32_t lanes, const CheckpointRe
     again->set_first_window(lane.next_window());
   }
   std::set<uint64_t> gaps;
-  const uint64_t end =
-      std::max(closed.empty() ? 0 : *closed.rbegin() + 1, begun.empty() ? 0 : *begun.rbegin() + 1);
+  const uint64_t end = std::min(total, EndOf(checkpoint));
   for (uint64_t task = 0; task < end; ++task) {
     if (closed.count(task) > 0 || begun.count(task) > 0) continue;
     ledger.record_.add_again()->set_task(task);
@@ -59,6 +58,15 @@ TaskLedger TaskLedger::Resume(uint64_t total, uint32_t lanes, const CheckpointRe
   ledger.record_.set_examples(checkpoint.examples());
   ledger.record_.set_bad_lines(checkpoint.bad_lines());
   return ledger;
+}
+
+uint64_t TaskLedger::EndOf(const CheckpointRecord& checkpoint) {
+  uint64_t end = checkpoint.closed_below();
+  for (const uint64_t task : checkpoint.closed_tasks()) end = std::max(end, task + 1);
+  for (const LanePosition& lane : checkpoint.lanes()) {
+    if (lane.next_window() > 0) end = std::max(end, lane.task() + 1);
+  }
+  return end;
 }
 
 bool TaskLedger::IsClosed(uint64_t task) const {

@@ -27,6 +27,8 @@ class TaskLedger {
   static TaskLedger Begin(uint64_t total, uint32_t lanes);
   // From a checkpoint: what was closed, and where lanes stood in tasks that were not.
   static TaskLedger Resume(uint64_t total, uint32_t lanes, const CheckpointRecord& checkpoint);
+  // One past the last task that the checkpoint's shards may know windows of.
+  static uint64_t EndOf(const CheckpointRecord& checkpoint);
   explicit TaskLedger(LedgerRecord record) : record_(std::move(record)) {}
 
   // Fills up the lanes that `hosted` marks, to at most `ahead` tasks each and never more than a

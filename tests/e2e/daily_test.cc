@@ -143,6 +143,22 @@ TEST_CASE("a growing folder resumes: the new day is all that is read", "[e2e][da
              Catch::Contains("3 training files were read before; reads 1: " + days.Day(4)));
 }
 
+// The manifest would say that all of one epoch's tasks are closed, and that the next file's are not;
+// shards know windows of those numbers, and would drop them as repeated.
+TEST_CASE("fewer epochs on a day without data are refused, and the next day is trained",
+          "[e2e][daily]") {
+  const std::string mode = GENERATE("bsp", "async", "downpour", "easgd");
+  CAPTURE(mode);
+  Days days(mode);
+  Train(days.job());
+  days.spec().mutable_training()->set_epochs(1);
+  CHECK_THAT(Says(days.Ends(FAILED), "NothingToTrain"),
+             Catch::StartsWith("spec.training.epochs: 1 epochs of this input are ") &&
+                 Catch::EndsWith("; give more epochs, or start anew with --overwrite"));
+  days.Add(3, 200);
+  CHECK(Train(days.job(), /*resume=*/true).examples() == 4 * kLines + 200);
+}
+
 TEST_CASE("what a grown list makes depends on no number of servers and workers, nor on a stop",
           "[e2e][daily]") {
   Days days;

@@ -138,6 +138,22 @@ TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {
   return counts;
 }
 
+TEST_CASE("a checkpoint's end is past all tasks that its shards may know windows of",
+          "[scheduler]") {
+  CheckpointRecord checkpoint;
+  CHECK(TaskLedger::EndOf(checkpoint) == 0);
+  checkpoint.add_lanes()->set_task(9);  // handed out: no window of it is known
+  CHECK(TaskLedger::EndOf(checkpoint) == 0);
+  checkpoint.set_closed_below(3);
+  CHECK(TaskLedger::EndOf(checkpoint) == 3);
+  checkpoint.add_closed_tasks(5);
+  CHECK(TaskLedger::EndOf(checkpoint) == 6);
+  LanePosition& begun = *checkpoint.add_lanes();
+  begun.set_task(7);
+  begun.set_next_window(1);
+  CHECK(TaskLedger::EndOf(checkpoint) == 8);
+}
+
 TEST_CASE("a cut counts the lines of what it holds closed, and each task counts once",
           "[scheduler]") {
   TaskLedger ledger = TaskLedger::Begin(12, 1);

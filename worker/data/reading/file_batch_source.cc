@@ -184,6 +184,10 @@ absl::Status FileBatchSource::LoadLaneBlock(uint64_t epoch, LaneId lane, uint64_
     if (!s.ok()) return s;
     at = stop;
   }
+  // Who reads the rest of its last task may have read these lines before they were changed.
+  if (absl::Status s = at == range.end ? block->reader.CheckRest() : absl::OkStatus(); !s.ok()) {
+    return s;
+  }
   block->order = plan_.BlockOrder(epoch, lane, number, static_cast<uint32_t>(block->raw.size()));
   block->owner = epoch;
   block->number = number;

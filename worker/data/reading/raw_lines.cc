@@ -104,8 +104,21 @@ absl::Status TaskReader::CheckTask() const {
   return absl::FailedPreconditionError(absl::StrCat(
       "input file ", file_->path(), " has changed since it was indexed: lines ", task().first_line,
       " to ", task().first_line + task().lines - 1,
-      " are others than then, and some may have been trained on; restore it and resume from a "
+      " are others than then; restore it and, where training has read them, resume from a "
       "checkpoint of before, or submit a new job"));
+}
+
+absl::Status TaskReader::CheckRest() {
+  std::vector<char> chunk;
+  while (offset_ < task().bytes && task().hash != 0) {
+    chunk.resize(std::min<uint64_t>(task().bytes - offset_, 4 * kMinReadBytes));
+    absl::Status s = file_->Read(task().offset + offset_, chunk.size(), chunk.data());
+    if (!s.ok()) return s;
+    hash_.Add({chunk.data(), chunk.size()});
+    offset_ += chunk.size();
+    line_ = task().lines;
+  }
+  return CheckTask();
 }
 
 absl::Status TaskReader::Skip(uint32_t to) {

@@ -112,6 +112,15 @@ JobSpec CategorySpec() {
   return spec;
 }
 
+// Whose midst no fingerprint tells.
+std::string LongText() {
+  std::string text;
+  for (int line = 0; text.size() < (512 << 10); ++line) {
+    text += absl::StrCat(line % 2, " ", line + 1, ":1\n");
+  }
+  return text;
+}
+
 // Size, beginning and end are what they were: the fingerprint is, too. (Compressed files end by a
 // checksum of their text.)
 TEST_CASE("lines in the midst of a file that are others than when it was indexed are refused",
@@ -119,10 +128,7 @@ TEST_CASE("lines in the midst of a file that are others than when it was indexed
   const bool open = GENERATE(false, true);
   INFO((open ? "open" : "not open yet"));
   const ScratchFolder folder;
-  std::string good;
-  for (int line = 0; good.size() < (512 << 10); ++line) {
-    good += absl::StrCat(line % 2, " ", line + 1, ":1\n");
-  }
+  const std::string good = LongText();
   std::string other = good;
   other[other.find('\n', other.size() / 2) + 1] ^= 1;  // a label
   const std::string path = folder.Write("a", good);
@@ -143,6 +149,32 @@ TEST_CASE("lines in the midst of a file that are others than when it was indexed
   for (uint64_t step = 1; step <= lines / 512; ++step) {
     REQUIRE(source->Read(Step(step), LaneId(0), &batch).ok());
   }
+}
+
+// Another lane reads the task's end, and did so before the change.
+TEST_CASE("so are those of a lane that ends in the midst of a task", "[data][source]") {
+  const ScratchFolder folder;
+  const std::string good = LongText();
+  const std::string path = folder.Write("a", good);
+  const auto lines = static_cast<uint32_t>(std::count(good.begin(), good.end(), '\n'));
+  const uint64_t steps = (lines / 2 + 511) / 512;
+  JobSpec spec = Spec(2, 512, 512);
+  const auto source = Open(spec, Index(spec, {path}));
+  Batch batch;
+  for (uint64_t step = 1; step <= steps; ++step) {
+    REQUIRE(source->Read(Step(step), LaneId(1), &batch).ok());
+  }
+  REQUIRE(source->Read(Step(1), LaneId(0), &batch).ok());
+  std::string other = good;
+  other[other.find(absl::StrCat(" ", lines / 2 - 10, ":1\n")) - 1] ^= 1;  // its label
+  folder.Write("a", other);
+  absl::Status s;
+  for (uint64_t step = 2; s.ok() && step <= steps; ++step) {
+    s = source->Read(Step(step), LaneId(0), &batch);
+  }
+  CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(s.message()),
+             Catch::Contains("input file " + path + " has changed since it was indexed: lines "));
 }
 
 TEST_CASE(

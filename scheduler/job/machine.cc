@@ -291,7 +291,8 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
   if (state_.phase() == TRAINING) cuts_->WantAt(report.wants_cut_at());
   if (!report.predictions().empty()) state_.set_predictions(report.predictions());
   if (ledger_) CloseTasks(report);
-  const uint64_t bad = Counted().bad_lines();
+  const uint64_t all = Counted().bad_lines();
+  const uint64_t bad = all - std::min(all, Reads().before().bad_lines());
   if (bad > job().data().max_bad_lines()) {
     End(FAILED, "TooManyBadLines",
         absl::StrCat(bad, " bad lines; spec.data.maxBadLines is ", job().data().max_bad_lines(),

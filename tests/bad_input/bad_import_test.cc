@@ -19,21 +19,23 @@ using testing::Tensor;
 constexpr char kImport[] = "import -f job.yaml -o pretrained ";
 constexpr char kItem[] = "--table item --field item --keys ids.txt --rows items.npy ";
 
-// Two tables; items i0 to i3 have rows, of which the data have i0 and i1.
-void WriteJobOfItems(const User& user) {
+// Two tables, one of them `item`; items i0 to i3 have rows, of which the data have i0 and i1.
+void WriteJobOfItems(const User& user, const std::string& item = "{name: item}") {
   user.Write("job.yaml",
-             "apiVersion: strata/v1\n"
-             "kind: TrainingJob\n"
-             "metadata: {name: items}\n"
-             "spec:\n"
-             "  data: {format: csv, train: [train.csv], columns: {label: clicked}}\n"
-             "  model: {type: deepfm, embeddingDim: 2, hidden: [4]}\n"
-             "  tables: [{name: item}, {name: user}]\n"
-             "  fields:\n"
-             "    - {name: user, column: user_id, kind: categorical, table: user}\n"
-             "    - {name: item, column: item_id, kind: categorical, table: item}\n"
-             "  training: {lanes: 2, batchSize: 4}\n"
-             "  checkpoint: {directory: ck}\n");
+             absl::StrCat("apiVersion: strata/v1\n"
+                          "kind: TrainingJob\n"
+                          "metadata: {name: items}\n"
+                          "spec:\n"
+                          "  data: {format: csv, train: [train.csv], columns: {label: clicked}}\n"
+                          "  model: {type: deepfm, embeddingDim: 2, hidden: [4]}\n"
+                          "  tables: [",
+                          item,
+                          ", {name: user}]\n"
+                          "  fields:\n"
+                          "    - {name: user, column: user_id, kind: categorical, table: user}\n"
+                          "    - {name: item, column: item_id, kind: categorical, table: item}\n"
+                          "  training: {lanes: 2, batchSize: 4}\n"
+                          "  checkpoint: {directory: ck}\n"));
   std::string data = "clicked,user_id,item_id\n";
   for (int i = 0; i < 32; ++i) {
     data +=
@@ -140,6 +142,11 @@ TEST_CASE("what does not go together in an import is told", "[bad_input][import]
        "users.safetensors: no tensor 'it'; it has user, other");
   says("--table item --field item --keys none.txt --rows items.npy", "none.txt");
   says("--table item --field item --keys ids.txt --rows job.yaml", "neither an npy nor a whole");
+  WriteJobOfItems(user, "{name: item, lifeCycle: {removal: {score: {below: 0.8}}}}");
+  says(kItem,
+       "table item: lifeCycle.removal.score: imported rows begin at score 0, and would be "
+       "removed before they have been seen; leave that rule out");
+  WriteJobOfItems(user);
   // Files that are broken, and what would be several lines or move a terminal's cursor.
   const std::string data = BytesOf<float>({0, 1, 2, 3, 4, 5, 6, 7});
   const std::string whole = Npy("<f4", "(4, 2)", data);

@@ -143,8 +143,8 @@ TEST_CASE("a growing folder resumes: the new day is all that is read", "[e2e][da
              Catch::Contains("3 training files were read before; reads 1: " + days.Day(4)));
 }
 
-// The manifest would say that all of one epoch's tasks are closed, and that the next file's are not;
-// shards know windows of those numbers, and would drop them as repeated.
+// The manifest would say that all of one epoch's tasks are closed, and that the next file's are
+// not; shards know windows of those numbers, and would drop them as repeated.
 TEST_CASE("fewer epochs on a day without data are refused, and the next day is trained",
           "[e2e][daily]") {
   const std::string mode = GENERATE("bsp", "async", "downpour", "easgd");
@@ -157,6 +157,27 @@ TEST_CASE("fewer epochs on a day without data are refused, and the next day is t
                  Catch::EndsWith("; give more epochs, or start anew with --overwrite"));
   days.Add(3, 200);
   CHECK(Train(days.job(), /*resume=*/true).examples() == 4 * kLines + 200);
+}
+
+TEST_CASE("bad lines of days before are no reason to end a new one", "[e2e][daily]") {
+  const std::string mode = GENERATE("bsp", "async");
+  CAPTURE(mode);
+  Days days(mode);
+  days.spec().mutable_training()->set_epochs(1);
+  days.spec().mutable_data()->set_max_bad_lines(2);
+  const auto spoil = [&](int day, int lines) {
+    for (int i = 0; i < lines; ++i) std::ofstream(days.Day(day), std::ios::app) << "1 x:1\n";
+  };
+  spoil(1, 2);
+  CHECK(Train(days.job()).bad_lines() == 2);
+  days.Add(3);
+  spoil(3, 2);
+  CHECK(Train(days.job(), /*resume=*/true).bad_lines() == 4);
+  CHECK(Train(days.job(), /*resume=*/true).bad_lines() == 4);  // which has nothing to read
+  days.Add(4);
+  spoil(4, 3);
+  CHECK_THAT(Says(days.Ends(FAILED), "TooManyBadLines"),
+             Catch::StartsWith("3 bad lines; spec.data.maxBadLines is 2"));
 }
 
 TEST_CASE("what a grown list makes depends on no number of servers and workers, nor on a stop",

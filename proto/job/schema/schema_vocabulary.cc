@@ -101,7 +101,10 @@ std::string VocabularyChange(const SchemaField& saved, const SchemaField& now,
   }
   return absl::StrCat("vocabulary was ", saved.vocabulary(), " (",
                       Values(saved.vocabulary_values()), "), is ", now.vocabulary(), " (",
-                      Values(now.vocabulary_values()), ")");
+                      Values(now.vocabulary_values()), ")",
+                      now.vocabulary_values() > saved.vocabulary_values()
+                          ? "; whether it only grew is not known without its file"
+                          : "");
 }
 
 std::string MoreValues(const SchemaField& saved, const SchemaField& now) {

@@ -99,7 +99,17 @@ absl::StatusOr<const TableSpec*> FindTable(const ModelTables& tables, const std:
       absl::StrCat("--table '", name, "' is no table of features; ", there));
 }
 
+// A row's score is what its own batches gave it.
+absl::Status CheckScore(const TableSpec& spec) {
+  if (!spec.life_cycle.scored()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "table ", spec.name,
+      ": lifeCycle.removal.score: imported rows begin at score 0, and would be removed "
+      "before they have been seen; leave that rule out, or import into another table"));
+}
+
 absl::StatusOr<Target> TargetOf(const TableSpec& spec) {
+  if (absl::Status s = CheckScore(spec); !s.ok()) return s;
   Target out;
   out.spec = &spec;
   out.layout = storage::RowLayout::For(spec);

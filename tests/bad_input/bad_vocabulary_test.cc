@@ -220,10 +220,12 @@ TEST_CASE("two fields of other values cannot be given one vocabulary", "[bad_inp
 TEST_CASE("imported rows go by the lines that their values had", "[bad_input]") {
   User user;
   Train(user);
+  const std::string keys = GENERATE("--field item --keys keys.txt", "--raw-keys --keys raw.txt");
+  CAPTURE(keys);
   user.Write("keys.txt", "i1\ni3\n");
+  user.Write("raw.txt", "1\n3\n");
   user.Write("rows.npy", testing::Npy("<f4", "(2, 4)", testing::BytesOf(std::vector<float>(8))));
-  const ProgramResult r =
-      user.Strata("import -f job.yaml --field item --keys keys.txt --rows rows.npy -o pretrained");
+  const ProgramResult r = user.Strata("import -f job.yaml --rows rows.npy -o pretrained " + keys);
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
   const std::string from =

@@ -18,6 +18,7 @@
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_vocabulary.h"
 #include "proto/job/tables/model_tables.h"
+#include "proto/strata/job.pb.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/job/file.h"
@@ -95,6 +96,18 @@ absl::Status SetKeys(const JobSpec& spec, const std::string& field, ImportSource
   return absl::OkStatus();
 }
 
+// All that the job has, whatever keys the rows came by: later jobs are held to the values.
+absl::Status AddVocabularies(const JobSpec& spec, VocabularyContents& vocabularies) {
+  for (const FieldConfig& field : spec.fields()) {
+    const std::string& file = field.vocabulary().file();
+    if (file.empty() || vocabularies.contains(file)) continue;
+    auto keys = FieldKeys::Make(spec, field.name());
+    if (!keys.ok()) return keys.status();
+    vocabularies.insert(keys->vocabularies().begin(), keys->vocabularies().end());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ImportOptions> Sources(const ImportCommandOptions& o) {
   if (absl::Status s = CheckCounts(o); !s.ok()) return s;
   auto job = LoadJobFile(o.source.file, o.source.overrides);
@@ -118,6 +131,7 @@ absl::StatusOr<ImportOptions> Sources(const ImportCommandOptions& o) {
     }
     out.sources.push_back(std::move(source));
   }
+  if (absl::Status s = AddVocabularies(out.job.spec(), out.vocabularies); !s.ok()) return s;
   if (tensor == o.tensors.size()) return out;
   return absl::InvalidArgumentError(
       absl::StrCat("import: --tensor ", o.tensors[tensor],

@@ -200,7 +200,7 @@ const std::map<std::string, std::string>& ColumnsOf() {
 // Of a job file: tables of the fields of libffm, each with something of its own.
 constexpr char kTables[] =
     "  tables:\n"
-    "    - {name: item, dim: 4}\n"
+    "    - {name: item, dim: 4, dramShare: 3}\n"
     "    - {name: user, dim: 4, initScale: 0.1, optimizer: {type: adam}, pullCodec: bf16}\n"
     "    - {name: place, dim: 4, linear: {learningRate: 0.2},\n"
     "       lifeCycle: {admission: {type: exact, minSteps: 2, filterBytes: 64KiB},\n"

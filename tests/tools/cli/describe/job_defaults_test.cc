@@ -32,7 +32,8 @@ using google::protobuf::Message;
 // mean.
 const std::set<std::string> kAbsent = {
     "none",     "the machine's cores", "the server's own folder", "max(4, the cores of a server)",
-    "the name", "all lines weigh 1",   "spec.model.hashSeed",     "that"};
+    "the name", "all lines weigh 1",   "spec.model.hashSeed",     "that",
+    "as 1"};
 
 // The stated default for a job of which `types` holds the words that may select one (its model,
 // optimizer, ...): "a 1, b 2" and "1; b 2" say it by type. "" when there is none for these types.

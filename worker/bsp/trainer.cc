@@ -126,11 +126,11 @@ class Trainer : public BspTrainer {
     to_host_.clear();
   }
 
-  // A pull or push failed; it goes again with keys.
-  void OnBroken(const Action& action, Epoch sent, const absl::Status& status) {
-    driver_.OnBroken(action.ticket);
-    if (session_.OnError(action.server, sent, status) == ServerSession::Retry::kNever) {
-      failure_ = OfServer(action.server, status);
+  // A part of a pull or push failed, perhaps its only one. The session knows at once, as what else
+  // goes to the server depends on it; the driver, when all parts are through.
+  void OnPartBroken(uint32_t server, Epoch sent, const absl::Status& status) {
+    if (session_.OnError(server, sent, status) == ServerSession::Retry::kNever) {
+      failure_ = OfServer(server, status);
     }
   }
 
@@ -171,8 +171,8 @@ class Trainer : public BspTrainer {
     return !lanes.empty() && lanes.front() == 0;
   }
 
-  // The parts of the pull whose weights are not here from an earlier try, which broke: where
-  // servers are busy, all parts at once may never find room.
+  // The parts of the pull whose weights are not here from an earlier try: where servers are busy,
+  // all parts at once may never find room.
   static std::vector<Exchange::Shards> Missing(const std::vector<Exchange::Shards>& parts,
                                                CohortData& data) {
     std::vector<Exchange::Shards> missing;
@@ -214,28 +214,32 @@ class Trainer : public BspTrainer {
       session_.Call(action.server, DataMethod::kPull, *std::move(request),
                     [this, action, data = *data, shards, rows, answers](
                         Epoch sent, absl::StatusOr<Buffer> reply) {
-                      if (!reply.ok()) return OnBroken(action, sent, reply.status());
-                      OnPulled(action, sent, *data, shards, rows, *answers, *reply);
+                      OnPullPart(action, sent, *data, shards, rows, *answers, reply);
+                      if (const auto whole = answers->whole()) OnPulled(action, *data, *whole);
                     });
     }
     return absl::OkStatus();
   }
 
-  void OnPulled(const Action& action, Epoch sent, CohortData& data, Exchange::Shards shards,
-                Exchange::Rows rows, PullAnswers& answers, const Buffer& reply) {
-    auto answer = rows_.DecodePull(shards, rows, reply, &data);
-    if (!answer.ok()) return OnBroken(action, sent, answer.status());
+  void OnPullPart(const Action& action, Epoch sent, CohortData& data, Exchange::Shards shards,
+                  Exchange::Rows rows, PullAnswers& answers, const absl::StatusOr<Buffer>& reply) {
+    const auto answer = reply.ok() ? rows_.DecodePull(shards, rows, *reply, &data) : reply.status();
+    if (const absl::Status broken = answers.OnPart(answer); !broken.ok()) {
+      return OnPartBroken(action.server, sent, broken);
+    }
     session_.tickets().Learn(action.step, action.server, action.lanes, answer->ticket);
-    const auto whole = answers.OnAnswer(*answer);
-    if (!whole.ok()) return OnBroken(action, sent, whole.status());
     session_.OnAnswered(action.server);
-    if (answer->outcome == wire::PullOutcome::kServed && answers.parts() > 1) {
+    if (answer->outcome == wire::PullOutcome::kServed) {
       data.served.insert(shards.begin(), shards.end());
     }
-    if (!whole->has_value()) return;
-    const wire::ServerState& state = (*whole)->state;
+  }
+
+  // All parts of the pull are through.
+  void OnPulled(const Action& action, CohortData& data, const PullAnswers::Whole& whole) {
+    if (!whole.ok()) return driver_.OnBroken(action.ticket);  // it goes again, with keys
+    const wire::ServerState& state = whole->state;
     const ServerIdentity identity{state.incarnation, state.map_epoch.value};
-    switch ((*whole)->outcome) {
+    switch (whole->outcome) {
       case wire::PullOutcome::kTooOld:
         return driver_.OnTooOld(action.ticket, identity, state.clock);
       case wire::PullOutcome::kNotYet:
@@ -263,7 +267,10 @@ class Trainer : public BspTrainer {
           action.server, DataMethod::kPush, std::move(part),
           [this, action, answers](Epoch sent, absl::StatusOr<Buffer> reply) {
             auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
-            if (!parsed.ok()) return OnBroken(action, sent, parsed.status());
+            if (!parsed.ok()) {
+              OnPartBroken(action.server, sent, parsed.status());
+              return driver_.OnBroken(action.ticket);
+            }
             session_.OnAnswered(action.server);
             const ServerIdentity identity{parsed->state.incarnation, parsed->state.map_epoch.value};
             OnPartAccepted(action, *answers, identity);

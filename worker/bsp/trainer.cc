@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "proto/core/lane_tree.h"
 #include "proto/core/mutation.h"
@@ -33,6 +34,7 @@ class Trainer : public BspTrainer {
         mailbox_(std::make_shared<Mailbox>()),
         driver_(o_.links->servers(), o_.plan->last_step),
         session_(SessionOptions()),
+        pushes_(o_.links->servers()),
         sequences_(o_.sequences),
         gradients_(o_.plan->tables.tables),
         rows_(o_.plan, o_.exchange, o_.rows, &session_.machine(), o_.parallel, o_.stats),
@@ -260,35 +262,39 @@ class Trainer : public BspTrainer {
         action.server, fields, CoverNodes(action.lanes, o_.plan->lanes), &gradients_,
         session_.tickets().TakeForPush(action.step, action.server, action.lanes));
     if (!parts.ok()) return parts.status();
-    // One part that breaks breaks the whole.
-    auto answers = std::make_shared<PartAnswers>(parts->size());
-    for (Buffer& part : *parts) {
-      session_.Call(
-          action.server, DataMethod::kPush, std::move(part),
-          [this, action, answers](Epoch sent, absl::StatusOr<Buffer> reply) {
-            auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
-            if (!parsed.ok()) {
-              OnPartBroken(action.server, sent, parsed.status());
-              return driver_.OnBroken(action.ticket);
-            }
-            session_.OnAnswered(action.server);
-            const ServerIdentity identity{parsed->state.incarnation, parsed->state.map_epoch.value};
-            OnPartAccepted(action, *answers, identity);
-          });
+    std::vector<PartAnswers::Part> shards;  // of each part, as it says itself
+    for (const Buffer& part : *parts) {
+      auto view = wire::ParsePushRequest(part.span());
+      if (!view.ok()) return view.status();
+      shards.push_back(std::move(view->shards));
+    }
+    const std::vector<bool> goes = pushes_[action.server].Begin(fields.sequence, shards);
+    for (size_t i = 0; i < parts->size(); ++i) {
+      if (!goes[i]) continue;
+      session_.Call(action.server, DataMethod::kPush, std::move((*parts)[i]),
+                    [this, action, part = shards[i]](Epoch sent, absl::StatusOr<Buffer> reply) {
+                      OnPushPart(action, part, sent, reply);
+                    });
     }
     return absl::OkStatus();
   }
 
-  void OnPartAccepted(const Action& action, PartAnswers& answers, ServerIdentity identity) {
-    switch (answers.OnAccepted(identity)) {
-      case PartAnswers::Whole::kOpen:
-        break;
-      case PartAnswers::Whole::kAccepted:
-        driver_.OnAccepted(action.ticket, identity);
-        break;
-      case PartAnswers::Whole::kMixed:
-        driver_.OnBroken(action.ticket);
+  void OnPushPart(const Action& action, const PartAnswers::Part& part, Epoch sent,
+                  const absl::StatusOr<Buffer>& reply) {
+    PartAnswers& answers = pushes_[action.server];
+    const auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
+    ServerIdentity identity;
+    PartAnswers::Whole whole;
+    if (parsed.ok()) {
+      session_.OnAnswered(action.server);
+      identity = {parsed->state.incarnation, parsed->state.map_epoch.value};
+      whole = answers.OnAccepted(part, identity);
+    } else {
+      OnPartBroken(action.server, sent, parsed.status());
+      whole = answers.OnBroken();
     }
+    if (whole == PartAnswers::Whole::kAccepted) driver_.OnAccepted(action.ticket, identity);
+    if (whole == PartAnswers::Whole::kAgain) driver_.OnBroken(action.ticket);
   }
 
   absl::Status Compute(const Action& action) {
@@ -360,6 +366,7 @@ class Trainer : public BspTrainer {
   // Touched only on Run's thread.
   LaneDriver driver_;
   ServerSession session_;
+  std::vector<PartAnswers> pushes_;  // by server
   std::set<uint32_t> to_host_;
   PushSequences sequences_;
   LaneSums gradients_;

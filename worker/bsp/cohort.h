@@ -28,8 +28,8 @@ struct CohortData {
   std::vector<std::shared_ptr<const PreparedLane>> prepared;  // as lanes
   UnionKeys all;                                              // of all lanes; no place of one alone
   ParameterBlock weights;                                     // of `all`
-  // Of a pull in parts that is not answered whole yet: the shards whose weights are here. They stay
-  // right, as the weights of a step are the same whenever they are asked for.
+  // Of a pull that is not answered whole yet: the shards whose weights are here. They stay right,
+  // as the weights of a step are the same whenever they are asked for.
   std::set<ShardId> served;
   device::RowMemory* memory = nullptr;  // of weights.rows_there
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "proto/core/lane_tree.h"
 #include "proto/core/mutation.h"
@@ -33,6 +34,7 @@ class Trainer : public BspTrainer {
         mailbox_(std::make_shared<Mailbox>()),
         driver_(o_.links->servers(), o_.plan->last_step),
         session_(SessionOptions()),
+        pushes_(o_.links->servers()),
         sequences_(o_.sequences),
         gradients_(o_.plan->tables.tables),
         rows_(o_.plan, o_.exchange, o_.rows, &session_.machine(), o_.parallel, o_.stats),
@@ -126,11 +128,11 @@ class Trainer : public BspTrainer {
     to_host_.clear();
   }
 
-  // A pull or push failed; it goes again with keys.
-  void OnBroken(const Action& action, Epoch sent, const absl::Status& status) {
-    driver_.OnBroken(action.ticket);
-    if (session_.OnError(action.server, sent, status) == ServerSession::Retry::kNever) {
-      failure_ = OfServer(action.server, status);
+  // A part of a pull or push failed, perhaps its only one. The session knows at once, as what else
+  // goes to the server depends on it; the driver, when all parts are through.
+  void OnPartBroken(uint32_t server, Epoch sent, const absl::Status& status) {
+    if (session_.OnError(server, sent, status) == ServerSession::Retry::kNever) {
+      failure_ = OfServer(server, status);
     }
   }
 
@@ -171,8 +173,8 @@ class Trainer : public BspTrainer {
     return !lanes.empty() && lanes.front() == 0;
   }
 
-  // The parts of the pull whose weights are not here from an earlier try, which broke: where
-  // servers are busy, all parts at once may never find room.
+  // The parts of the pull whose weights are not here from an earlier try: where servers are busy,
+  // all parts at once may never find room.
   static std::vector<Exchange::Shards> Missing(const std::vector<Exchange::Shards>& parts,
                                                CohortData& data) {
     std::vector<Exchange::Shards> missing;
@@ -214,28 +216,32 @@ class Trainer : public BspTrainer {
       session_.Call(action.server, DataMethod::kPull, *std::move(request),
                     [this, action, data = *data, shards, rows, answers](
                         Epoch sent, absl::StatusOr<Buffer> reply) {
-                      if (!reply.ok()) return OnBroken(action, sent, reply.status());
-                      OnPulled(action, sent, *data, shards, rows, *answers, *reply);
+                      OnPullPart(action, sent, *data, shards, rows, *answers, reply);
+                      if (const auto whole = answers->whole()) OnPulled(action, *data, *whole);
                     });
     }
     return absl::OkStatus();
   }
 
-  void OnPulled(const Action& action, Epoch sent, CohortData& data, Exchange::Shards shards,
-                Exchange::Rows rows, PullAnswers& answers, const Buffer& reply) {
-    auto answer = rows_.DecodePull(shards, rows, reply, &data);
-    if (!answer.ok()) return OnBroken(action, sent, answer.status());
+  void OnPullPart(const Action& action, Epoch sent, CohortData& data, Exchange::Shards shards,
+                  Exchange::Rows rows, PullAnswers& answers, const absl::StatusOr<Buffer>& reply) {
+    const auto answer = reply.ok() ? rows_.DecodePull(shards, rows, *reply, &data) : reply.status();
+    if (const absl::Status broken = answers.OnPart(answer); !broken.ok()) {
+      return OnPartBroken(action.server, sent, broken);
+    }
     session_.tickets().Learn(action.step, action.server, action.lanes, answer->ticket);
-    const auto whole = answers.OnAnswer(*answer);
-    if (!whole.ok()) return OnBroken(action, sent, whole.status());
     session_.OnAnswered(action.server);
-    if (answer->outcome == wire::PullOutcome::kServed && answers.parts() > 1) {
+    if (answer->outcome == wire::PullOutcome::kServed) {
       data.served.insert(shards.begin(), shards.end());
     }
-    if (!whole->has_value()) return;
-    const wire::ServerState& state = (*whole)->state;
+  }
+
+  // All parts of the pull are through.
+  void OnPulled(const Action& action, CohortData& data, const PullAnswers::Whole& whole) {
+    if (!whole.ok()) return driver_.OnBroken(action.ticket);  // it goes again, with keys
+    const wire::ServerState& state = whole->state;
     const ServerIdentity identity{state.incarnation, state.map_epoch.value};
-    switch ((*whole)->outcome) {
+    switch (whole->outcome) {
       case wire::PullOutcome::kTooOld:
         return driver_.OnTooOld(action.ticket, identity, state.clock);
       case wire::PullOutcome::kNotYet:
@@ -256,32 +262,39 @@ class Trainer : public BspTrainer {
         action.server, fields, CoverNodes(action.lanes, o_.plan->lanes), &gradients_,
         session_.tickets().TakeForPush(action.step, action.server, action.lanes));
     if (!parts.ok()) return parts.status();
-    // One part that breaks breaks the whole.
-    auto answers = std::make_shared<PartAnswers>(parts->size());
-    for (Buffer& part : *parts) {
-      session_.Call(
-          action.server, DataMethod::kPush, std::move(part),
-          [this, action, answers](Epoch sent, absl::StatusOr<Buffer> reply) {
-            auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
-            if (!parsed.ok()) return OnBroken(action, sent, parsed.status());
-            session_.OnAnswered(action.server);
-            const ServerIdentity identity{parsed->state.incarnation, parsed->state.map_epoch.value};
-            OnPartAccepted(action, *answers, identity);
-          });
+    std::vector<PartAnswers::Part> shards;  // of each part, as it says itself
+    for (const Buffer& part : *parts) {
+      auto view = wire::ParsePushRequest(part.span());
+      if (!view.ok()) return view.status();
+      shards.push_back(std::move(view->shards));
+    }
+    const std::vector<bool> goes = pushes_[action.server].Begin(fields.sequence, shards);
+    for (size_t i = 0; i < parts->size(); ++i) {
+      if (!goes[i]) continue;
+      session_.Call(action.server, DataMethod::kPush, std::move((*parts)[i]),
+                    [this, action, part = shards[i]](Epoch sent, absl::StatusOr<Buffer> reply) {
+                      OnPushPart(action, part, sent, reply);
+                    });
     }
     return absl::OkStatus();
   }
 
-  void OnPartAccepted(const Action& action, PartAnswers& answers, ServerIdentity identity) {
-    switch (answers.OnAccepted(identity)) {
-      case PartAnswers::Whole::kOpen:
-        break;
-      case PartAnswers::Whole::kAccepted:
-        driver_.OnAccepted(action.ticket, identity);
-        break;
-      case PartAnswers::Whole::kMixed:
-        driver_.OnBroken(action.ticket);
+  void OnPushPart(const Action& action, const PartAnswers::Part& part, Epoch sent,
+                  const absl::StatusOr<Buffer>& reply) {
+    PartAnswers& answers = pushes_[action.server];
+    const auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
+    ServerIdentity identity;
+    PartAnswers::Whole whole;
+    if (parsed.ok()) {
+      session_.OnAnswered(action.server);
+      identity = {parsed->state.incarnation, parsed->state.map_epoch.value};
+      whole = answers.OnAccepted(part, identity);
+    } else {
+      OnPartBroken(action.server, sent, parsed.status());
+      whole = answers.OnBroken();
     }
+    if (whole == PartAnswers::Whole::kAccepted) driver_.OnAccepted(action.ticket, identity);
+    if (whole == PartAnswers::Whole::kAgain) driver_.OnBroken(action.ticket);
   }
 
   absl::Status Compute(const Action& action) {
@@ -353,6 +366,7 @@ class Trainer : public BspTrainer {
   // Touched only on Run's thread.
   LaneDriver driver_;
   ServerSession session_;
+  std::vector<PartAnswers> pushes_;  // by server
   std::set<uint32_t> to_host_;
   PushSequences sequences_;
   LaneSums gradients_;

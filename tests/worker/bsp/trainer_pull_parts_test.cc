@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "proto/wire/message.h"
 #include "proto/wire/message_codec.h"
@@ -106,6 +107,119 @@ TEST_CASE("of a pull in parts only what was not served is asked for again", "[bs
   f.AcceptAll(1);
   // The next step's pull is of all of them.
   f.NextParts(2, f.All());
+}
+
+// A pull of step 2 is in flight, in parts, and the push of step 1. The server says of that again
+// and again that its ticket is stale, so it goes again at once: by that a test knows that the
+// trainer has seen what was said to it before.
+struct InFlightFixture : PartsFixture {
+  InFlightFixture() {
+    Start({0});
+    Open();
+    ServeParts(NextParts(1, All()));
+    push = NextPush(0, 1);
+    parts = NextParts(2, All());
+    REQUIRE(parts.size() >= 3);
+  }
+
+  void ServeParts(const std::vector<Call>& calls) const {
+    for (const Call& call : calls) call.reply(Weights(call, At(1)));
+  }
+  void SayStale() const {
+    push.reply(absl::FailedPreconditionError(absl::StrCat(wire::kTicketError, "4 is gone")));
+  }
+  // Returns when the trainer has done all that there was to do.
+  void Settle() {
+    for (int i = 0; i < 3; ++i) {
+      SayStale();
+      push = servers.Any(0, testing::kPush);
+    }
+  }
+  // The same when a part broke, and the wait for the server is over.
+  void SettleLater() {
+    SayStale();
+    AwaitPause(10);
+    push = servers.Any(0, testing::kPush);
+    Settle();
+  }
+  // The pull is answered: step 2 is computed.
+  void AwaitComputed() {
+    push.reply(wire::EncodePushReply({At(0)}));
+    const Call next = servers.Any(0, testing::kPush);
+    CHECK(wire::ParsePushRequest(next.request.span())->fields.step == Step(2));
+  }
+
+  std::vector<Call> parts;
+  Call push;
+};
+
+TEST_CASE("a refused part is asked for again when the others are through, and they are not",
+          "[bsp]") {
+  InFlightFixture f;
+  const auto code = GENERATE(absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted);
+  f.parts[0].reply(absl::Status(code, "retry later"));
+  f.SettleLater();
+  REQUIRE(f.servers.waiting() == 0);
+  std::vector<ShardId> due = ShardsOf(f.parts[0]);
+  size_t through = 1;
+  SECTION("the others are served") {}
+  SECTION("a shard has not committed the step before") {
+    f.parts[1].reply(Fixture::Without(wire::PullOutcome::kNotYet, At(0)));
+    for (const ShardId shard : ShardsOf(f.parts[1])) due.push_back(shard);
+    through = 2;
+  }
+  SECTION("another one breaks") {
+    f.parts[1].reply(absl::DeadlineExceededError("no answer"));
+    f.Settle();
+    REQUIRE(f.servers.waiting() == 0);
+    for (const ShardId shard : ShardsOf(f.parts[1])) due.push_back(shard);
+    through = 2;
+  }
+  f.ServeParts({f.parts.begin() + through, f.parts.end()});
+  const std::vector<Call> again = f.NextParts(2, due);
+  CHECK(again.size() == through);
+  f.Settle();
+  REQUIRE(f.servers.waiting() == 0);
+  f.ServeParts(again);
+  f.AwaitComputed();
+}
+
+TEST_CASE("a session that a part finds lost is opened once, while the others are in flight",
+          "[bsp]") {
+  InFlightFixture f;
+  f.parts[0].reply(absl::FailedPreconditionError("another map epoch"));
+  f.SayStale();
+  f.AwaitPause(10);
+  f.servers.Next(0, testing::kOpen).reply(testing::OpenReply(At(0)));
+  f.push = f.servers.Next(0, testing::kPush);
+  f.Settle();
+  REQUIRE(f.servers.waiting() == 0);
+  f.ServeParts({f.parts.begin() + 1, f.parts.end()});
+  f.ServeParts(f.NextParts(2, ShardsOf(f.parts[0])));
+  f.AwaitComputed();
+}
+
+TEST_CASE("a part that never will be answered ends training while others are in flight", "[bsp]") {
+  InFlightFixture f;
+  f.parts[0].reply(absl::InvalidArgumentError("wrong"));
+  CHECK(absl::IsInvalidArgument(f.result.get()));
+}
+
+TEST_CASE("parts in flight hold up no lanes that are left when another goes", "[bsp]") {
+  PartsFixture f({.servers = 1, .lanes = 2});
+  f.Start({0, 1});
+  f.Open();
+  const std::vector<Call> both = f.NextParts(1, f.All());
+  REQUIRE(both.size() >= 3);
+  both[0].reply(absl::UnavailableError("away"));
+  f.trainer->SetLanes({1});
+  f.AwaitPause(10);
+  const std::vector<Call> alone = f.NextParts(1, f.All());
+  // What comes late is of nobody's pull.
+  for (size_t p = 1; p < both.size(); ++p) both[p].reply(f.Weights(both[p], At(0)));
+  for (const Call& part : alone) part.reply(f.Weights(part, At(0)));
+  const Call push = f.NextPush(0, 1);
+  CHECK(wire::ParsePushRequest(push.request.span())->contributions[0].node == LaneNode{1, 2});
 }
 
 TEST_CASE("a lane goes on where the part that is furthest says", "[bsp]") {

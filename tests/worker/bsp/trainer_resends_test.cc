@@ -34,52 +34,6 @@ TEST_CASE("a server that turns out to be another process gets the step's contrib
   f.NextPull(0, 2);
 }
 
-// What a push speaks for.
-std::vector<ShardId> ShardsOf(const Call& push) {
-  return wire::ParsePushRequest(push.request.span())->shards;
-}
-
-// A server that began again between two parts has the later one alone. It says OK to that, and
-// would wait for the others for ever.
-TEST_CASE("a push whose parts were taken by two processes of a server goes again, whole", "[bsp]") {
-  size_t most = 0;  // a byte less than all of it
-  {
-    Fixture whole({.servers = 1});
-    whole.Start({0});
-    whole.Open();
-    whole.ServeAll(1);
-    most = whole.servers.Any(0, kPush).request.size() - 1;
-  }
-  Fixture f({.servers = 1, .limits = {.push_bytes = most}});
-  f.Start({0});
-  f.Open();
-  f.ServeAll(1);
-  std::vector<Call> parts;
-  std::vector<ShardId> named;
-  while (named.size() < f.plan.shards.shards().size()) {
-    parts.push_back(f.servers.Any(0, kPush));
-    for (const ShardId shard : ShardsOf(parts.back())) named.push_back(shard);
-    CHECK(parts.back().request.size() <= most);
-    CHECK(Fixture::SequenceOf(parts.back()) == Fixture::SequenceOf(parts.front()));
-  }
-  REQUIRE(parts.size() > 1);
-  const size_t restart = GENERATE(0, 1);  // before the last part, or before the one before
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const bool later = i + 1 + restart >= parts.size() && i > 0;
-    parts[i].reply(wire::EncodePushReply({At(0, later ? 71 : 70)}));
-  }
-  std::vector<ShardId> again;
-  while (again.size() < named.size()) {
-    const Call part = f.servers.Any(0, kPush);
-    CHECK(Fixture::SequenceOf(part) == Fixture::SequenceOf(parts.front()));
-    for (const ShardId shard : ShardsOf(part)) again.push_back(shard);
-    part.reply(wire::EncodePushReply({At(0, 71)}));
-  }
-  CHECK(again == named);
-  f.NextPull(0, 2).reply(Fixture::Without(wire::PullOutcome::kNotYet, At(0, 71)));
-  f.NextPull(0, 2);  // and no third time
-}
-
 // What a server gives for these keys.
 wire::Ticket TicketFor(const std::vector<wire::GroupView>& views, uint64_t number) {
   std::vector<std::vector<Key>> keys;

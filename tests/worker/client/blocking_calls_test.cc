@@ -72,6 +72,26 @@ TEST_CASE("only what failed goes again, after the server's own back-off", "[call
   CHECK(f.result.get().ok());
 }
 
+TEST_CASE("what failed goes again while other calls to its server are in flight, and they do not",
+          "[calls]") {
+  Fixture f(1);
+  f.requests.push_back({0, kPush, Text("more to 0")});
+  f.StartOpen();
+  const auto first = f.servers.Next(0, kPush), second = f.servers.Next(0, kPush);
+  first.reply(absl::ResourceExhaustedError("full"));
+  f.AwaitPause(10);
+  const auto again = f.servers.Next(0, kPush);
+  CHECK(TextOf(again.request) == TextOf(first.request));
+  again.reply(absl::UnavailableError("away"));
+  f.AwaitPause(20);
+  f.Answer(0, Text("good"));
+  CHECK(f.servers.waiting() == 0);
+  CHECK(f.running());
+  second.reply(Text("good"));
+  CHECK(f.result.get().ok());
+  CHECK(f.servers.waiting() == 0);
+}
+
 TEST_CASE("a session that is lost meanwhile is opened again", "[calls]") {
   Fixture f(1);
   f.StartOpen();

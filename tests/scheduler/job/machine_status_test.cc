@@ -236,6 +236,34 @@ TEST_CASE("loss and AUC of training are means by the weights of what was measure
   CHECK(two.status().training_auc() == 0.5);
 }
 
+// The job's numbers would be those of the workers that have some.
+TEST_CASE("a worker that diverged leaves the job no loss and no AUC", "[scheduler]") {
+  const TwoWorkers two;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto say = [&two](const SimWorker& of, double loss, double auc) {
+    two.Say(of, [&](WorkerJobReport& report) {
+      report.set_examples(10);
+      report.set_training_weight(10);
+      report.set_training_loss(loss);
+      report.set_training_auc_weight(std::isnan(auc) ? 0 : 10);
+      report.set_training_auc(auc);
+    });
+  };
+  say(two.nodes.worker, 0.25, 0.75);
+  const double loss = GENERATE_COPY(none, std::numeric_limits<double>::infinity());
+  say(two.other, loss, none);
+  CHECK_FALSE(std::isfinite(two.status().training_loss()));
+  CHECK(std::isnan(two.status().training_auc()));
+  // By another label than the first, whose AUC is defined.
+  say(two.other, loss, 0.25);
+  CHECK_FALSE(std::isfinite(two.status().training_loss()));
+  CHECK(two.status().training_auc() == 0.5);
+  // One class alone is no divergence.
+  say(two.other, 0.5, none);
+  CHECK(two.status().training_loss() == 0.375);
+  CHECK(two.status().training_auc() == 0.75);
+}
+
 TEST_CASE("rows that were refused outlive the scheduler", "[scheduler]") {
   Cluster cluster;
   cluster.Begin();

@@ -135,6 +135,11 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
 }  // namespace
 
 absl::Status ResolveJob(TrainingJob& job) {
+  STRATA_RETURN_IF_BAD(ResolveAccepted(job));
+  return spec::CheckDefaults(job.spec());
+}
+
+absl::Status ResolveAccepted(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(CheckHead(job));
   JobSpec& job_spec = *job.mutable_spec();
   STRATA_RETURN_IF_BAD(CheckAllPaths(job_spec));

@@ -15,6 +15,11 @@ namespace strata {
 // spec.data.columns.delimiter becomes the character itself.
 absl::Status ResolveJob(TrainingJob& job);
 
+// The same of a job that trains, which an older scheduler may have accepted: it did not refuse
+// every number of spec.fields[].defaultValue that lines cannot have. Such a job goes on as before:
+// a line that needs that default is a bad one, and the others are read.
+absl::Status ResolveAccepted(TrainingJob& job);
+
 }  // namespace strata
 
 #endif  // STRATA_PROTO_JOB_JOB_SPEC_H_

@@ -16,6 +16,15 @@
 #include "scheduler/nodes/placement.h"
 
 namespace strata::scheduler {
+namespace {
+
+// Predictions of the first label are no numbers. With such a loss alone it may be another label's.
+bool HasDiverged(const WorkerJobReport& last) {
+  return last.training_weight() > 0 && !std::isfinite(last.training_loss()) &&
+         last.training_auc_weight() == 0;
+}
+
+}  // namespace
 
 WorkerCounters JobMachine::Counted() const {
   WorkerCounters sum;
@@ -62,6 +71,7 @@ uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
 
 void JobMachine::FillRates(JobStatus& out) const {
   double weight = 0, loss = 0, auc = 0, auc_weight = 0, rate = 0;
+  bool numbers = true;  // of all workers
   for (const WorkerView& view : workers_) {
     const WorkerJobReport& last = view.last;
     rate += last.examples_per_second();
@@ -69,6 +79,7 @@ void JobMachine::FillRates(JobStatus& out) const {
       weight += last.training_weight();
       loss += last.training_weight() * last.training_loss();
     }
+    numbers &= !HasDiverged(last);
     if (last.training_auc_weight() > 0 && std::isfinite(last.training_auc())) {
       auc_weight += last.training_auc_weight();
       auc += last.training_auc_weight() * last.training_auc();
@@ -83,9 +94,10 @@ void JobMachine::FillRates(JobStatus& out) const {
     if (of_host > 0) rate = of_host * lanes() / static_cast<double>(held[slot].size());
   }
   out.set_examples_per_second(rate);
-  // No number where no worker has one: the first label is not binary, or one class was missing.
-  out.set_training_auc(auc_weight > 0 ? auc / auc_weight
-                                      : std::numeric_limits<double>::quiet_NaN());
+  // No number where no worker has one (the first label is not binary, or one class was missing),
+  // and where a worker has diverged: the others' would look like the job's.
+  out.set_training_auc(auc_weight > 0 && numbers ? auc / auc_weight
+                                                 : std::numeric_limits<double>::quiet_NaN());
   if (weight > 0) out.set_training_loss(loss / weight);
 }
 

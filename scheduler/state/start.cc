@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "proto/job/schema/schema.h"
+#include "proto/job/schema/schema_depths.h"
 #include "proto/job/schema/schema_start.h"
 #include "proto/job/tables/model_tables.h"
 
@@ -46,7 +47,10 @@ SchemaMapping MapInit(const Schema& saved, const std::optional<std::string>& sav
 
 std::string InitText(const Schema& saved, const std::optional<std::string>& saved_weight,
                      const Schema& now, const JobSpec& spec, const VocabularyContents& files) {
-  const std::string text = MappingText(MapInit(saved, saved_weight, now, spec, files));
+  const SchemaMapping mapping = MapInit(saved, saved_weight, now, spec, files);
+  std::string text = MappingText(mapping);
+  const std::string depths = DepthWarning(mapping, saved, now);
+  if (!depths.empty()) absl::StrAppend(&text, "; warning: ", depths);
   if (saved_weight || saved.model() == kImportedModel) return text;
   return absl::StrCat(text,
                       "; not compared: spec.sampleWeight (an earlier version accepted the job)");

@@ -34,7 +34,7 @@ absl::Status CheckSchemaOf(const Manifest& manifest);
 // known, and not compared. `files`: what the vocabularies of `now` have, here and below.
 SchemaMapping MapInit(const Schema& saved, const std::optional<std::string>& saved_weight,
                       const Schema& now, const JobSpec& spec, const VocabularyContents& files = {});
-// The mapping, in one line.
+// The mapping, in one line, with a warning of output layers above other layers than they were.
 std::string InitText(const Schema& saved, const std::optional<std::string>& saved_weight,
                      const Schema& now, const JobSpec& spec, const VocabularyContents& files = {});
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -159,17 +160,23 @@ struct Damaged {
   absl::Status other_format = absl::OkStatus();  // OtherFormat, of the first of another version
 };
 
-// What is damaged of what is newer than the checkpoint `whole`; of all where that is "".
+// The newest checkpoint that is whole; as it is made: there is none.
+struct NewestWhole {
+  uint64_t step = 0;
+  std::string folder = "";
+};
+
+// What is damaged of what is newer than that; of all where there is none.
 Damaged DamagedSince(const std::string& directory, const std::vector<DamagedCheckpoint>& all,
-                     const std::string& whole) {
+                     const NewestWhole& whole) {
   Damaged damaged;
   for (const DamagedCheckpoint& d : all) {
-    if (d.folder < whole) continue;
+    if (d.step < whole.step) continue;
     if (absl::IsUnimplemented(d.error) && damaged.other_format.ok()) {
       damaged.other_format =
           OtherFormat(directory, d,
                       absl::StrCat("move ", d.folder, " away, to go on ",
-                                   whole.empty() ? "without it" : "from ", whole));
+                                   whole.folder.empty() ? "without it" : "from ", whole.folder));
     }
     absl::StrAppend(&damaged.text, damaged.text.empty() ? "" : ", ", d.folder, " (",
                     d.error.message(), ")");
@@ -226,8 +233,9 @@ absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
   std::erase_if(list->damaged, [&replaced](const DamagedCheckpoint& d) {
     return WasThereBefore(d.folder, replaced);
   });
-  Damaged damaged = DamagedSince(directory, list->damaged,
-                                 own.complete.empty() ? "" : own.complete.back().folder());
+  NewestWhole newest;
+  if (!own.complete.empty()) newest = {own.complete.back().step(), own.complete.back().folder()};
+  Damaged damaged = DamagedSince(directory, list->damaged, newest);
   own.damaged = std::move(damaged.text);
   own.other_format = std::move(damaged.other_format);
   return own;
@@ -332,8 +340,10 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     return found;
   }
   if (request.resume()) {
-    Damaged damaged = DamagedSince(directory, list->damaged,
-                                   list->complete.empty() ? "" : list->complete.back().folder);
+    NewestWhole newest;
+    if (!list->complete.empty())
+      newest = {list->complete.back().step, list->complete.back().folder};
+    Damaged damaged = DamagedSince(directory, list->damaged, newest);
     if (!damaged.other_format.ok()) return damaged.other_format;
     found.damaged = std::move(damaged.text);
   }

@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<storage::gpu::GpuBackend>> MakeOnHost(
 
 absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   TrainingJob job = directive.spec();
-  if (absl::Status s = ResolveJob(job); !s.ok()) return s;
+  if (absl::Status s = ResolveAccepted(job); !s.ok()) return s;
   const JobSpec& spec = job.spec();
   JobPlan plan;
   plan.job = JobId(directive.job());

@@ -1,6 +1,4 @@
 // What a server is to hold of a job: the scheduler's directive, checked and resolved.
-// Tested by tests/server/job/recovery_test.cc
-// Tested by tests/server/job/restore_test.cc
 #ifndef STRATA_SERVER_JOB_PLAN_H_
 #define STRATA_SERVER_JOB_PLAN_H_
 

@@ -28,21 +28,24 @@ namespace {
 using storage::ShardFileReader;
 
 // Whether a folder without a manifest is no share that is away: it is not there, or it is on the
-// file system of its directory. A link may lead to a share, and another file system is one.
+// file system of its directory and something is in it. A link may lead to a share, another file
+// system is one, and an empty folder is where one is mounted, or was made by hand.
 bool IsNoShare(const std::filesystem::path& folder) {
   FileSystem& files = FileSystem::Kernel();
   FileInfo info, directory;
   const int looked = files.LookAtLink(folder.string(), info);
   if (looked < 0) return looked == -ENOENT;
   const std::string parent = folder.has_parent_path() ? folder.parent_path().string() : ".";
+  std::vector<std::string> names;
   return info.kind == FileKind::kFolder && files.Look(parent, directory) == 0 &&
-         info.device == directory.device;
+         info.device == directory.device && files.List(folder.string(), names) == 0 &&
+         !names.empty();
 }
 
 // What shows that another job's checkpoint was removed, as by that job, which keeps its newest
 // alone; "": nothing does. A removal may leave its mark, and the folder where something else is in
-// it. Without the mark, others of its directory are there, so that no share is away that holds them
-// all.
+// it: of one that is empty nobody knows. Without the mark, others of its directory are there, so
+// that no share is away that holds them all.
 std::string WhyRemoved(std::filesystem::path folder) {
   if (!folder.has_filename()) folder = folder.parent_path();  // "dir/"
   FileSystem& files = FileSystem::Kernel();

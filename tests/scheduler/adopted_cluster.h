@@ -20,6 +20,7 @@
 #include "scheduler/cluster_state.h"
 #include "scheduler/state/start.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 
@@ -199,13 +200,7 @@ class AdoptedCluster {
     node.Act(*directive);
   }
   void Save() {
-    for (const MetadataChange& c : state_->TakeChanges()) {
-      if (c.value) {
-        store_[c.key] = *c.value;
-      } else {
-        store_.erase(c.key);
-      }
-    }
+    ApplyChanges(state_->TakeChanges(), store_);
     for (const FileWork& work : state_->TakeFileWork()) {
       const auto* const write = std::get_if<WriteManifestWork>(&work);
       if (write == nullptr) continue;

@@ -15,6 +15,7 @@
 #include "scheduler/cluster_state.h"
 #include "scheduler/job/news.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 namespace {
@@ -25,15 +26,7 @@ const absl::Time kStart = absl::FromUnixSeconds(1767225600);
 
 using Store = std::map<std::string, std::string>;
 
-void Save(ClusterState& state, Store& store) {
-  for (MetadataChange& c : state.TakeChanges()) {
-    if (c.value) {
-      store[c.key] = *c.value;
-    } else {
-      store.erase(c.key);
-    }
-  }
-}
+void Save(ClusterState& state, Store& store) { ApplyChanges(state.TakeChanges(), store); }
 
 size_t BytesOf(const Store& store, const std::string& part) {
   size_t bytes = 0;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "proto/core/uid.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 namespace {
@@ -60,13 +61,7 @@ void ClusterSim::Submit() {
 }
 
 void ClusterSim::Save() {
-  for (MetadataChange& c : state_->TakeChanges()) {
-    if (c.value) {
-      store_[c.key] = *c.value;
-    } else {
-      store_.erase(c.key);
-    }
-  }
+  ApplyChanges(state_->TakeChanges(), store_);
   const uint64_t restarts = restarts_;
   for (FileWork& w : state_->TakeFileWork()) {
     // Killed with its state recorded and the files not done: a restart does them.

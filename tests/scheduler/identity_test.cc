@@ -13,6 +13,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 namespace {
@@ -23,15 +24,7 @@ const absl::Time kStart = absl::FromUnixSeconds(1767225600);
 
 using Store = std::map<std::string, std::string>;
 
-void Save(ClusterState& state, Store& store) {
-  for (MetadataChange& c : state.TakeChanges()) {
-    if (c.value) {
-      store[c.key] = *c.value;
-    } else {
-      store.erase(c.key);
-    }
-  }
-}
+void Save(ClusterState& state, Store& store) { ApplyChanges(state.TakeChanges(), store); }
 
 ClusterState::Submission Job(const std::string& name, JobUid uid) {
   ClusterState::Submission s;

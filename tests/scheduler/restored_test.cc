@@ -20,6 +20,7 @@
 #include "scheduler/cluster_state.h"
 #include "scheduler/nodes/hearing.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 namespace {
@@ -194,13 +195,7 @@ class Cluster {
     node.Act(*directive);
   }
   void DoFileWork() {
-    for (const MetadataChange& c : state_->TakeChanges()) {
-      if (c.value) {
-        store_[c.key] = *c.value;
-      } else {
-        store_.erase(c.key);
-      }
-    }
+    ApplyChanges(state_->TakeChanges(), store_);
     for (const FileWork& work : state_->TakeFileWork()) {
       if (const auto* write = std::get_if<WriteManifestWork>(&work)) {
         disk[write->folder].complete = true;

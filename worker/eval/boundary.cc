@@ -136,7 +136,9 @@ class Boundary : public EvaluationBoundary {
     }
   }
 
-  // True when it is the best so far.
+  // True when it is the best so far: the first one, as a run ends at one of its evaluations,
+  // whatever they say; of later ones those whose quality is defined, and greater or the first to
+  // be.
   bool Count(const EvaluationResult& result) {
     const std::optional<double> quality = QualityOf(result);
     const bool better = !best_ || (quality && (!*best_ || *quality > **best_));

@@ -150,13 +150,12 @@ absl::Status CheckTransform(const Place& p) {
 
 // As lines are read (worker/data/formats/number_text.h): the whole text is a finite decimal number,
 // and what the transform makes of it is a finite float.
-absl::Status CheckDefault(const Place& p) {
-  const FieldConfig& f = p.field;
+absl::Status CheckDefault(const FieldConfig& f, absl::string_view at) {
   if (!f.has_default_value() || f.kind() != "numeric") return absl::OkStatus();
   const auto bad = [&](absl::string_view what) {
-    return Bad(p.of("defaultValue"),
-               absl::StrCat("'", f.default_value(), "' ", what, ", and ", p.named(),
-                            " is numeric; write a number as 0.5 or -3"));
+    return Bad(absl::StrCat(at, ".defaultValue"),
+               absl::StrCat("'", f.default_value(), "' ", what, ", and field '", f.name(),
+                            "' is numeric; write a number as 0.5 or -3"));
   };
   absl::string_view text = f.default_value();
   if (absl::ConsumePrefix(&text, "+") && absl::StartsWith(text, "-")) return bad("is not a number");
@@ -304,7 +303,6 @@ absl::Status ResolveField(const JobSpec& job, const Place& p) {
   if (p.field.column().empty()) p.field.set_column(p.field.name());
   STRATA_RETURN_IF_BAD(CheckOptions(p));
   STRATA_RETURN_IF_BAD(CheckTransform(p));
-  STRATA_RETURN_IF_BAD(CheckDefault(p));
   STRATA_RETURN_IF_BAD(ResolveTable(job, p));
   STRATA_RETURN_IF_BAD(ResolveSeparators(job, p));
   STRATA_RETURN_IF_BAD(CheckOneValue(p));
@@ -357,14 +355,24 @@ absl::Status CheckCsvColumns(JobSpec& job) {
   return absl::OkStatus();
 }
 
+// Where messages say that field number `i` stands.
+std::string PlaceOf(int i) { return absl::StrCat("spec.fields[", i, "]"); }
+
 }  // namespace
+
+absl::Status CheckDefaults(const JobSpec& job) {
+  for (int i = 0; i < job.fields_size(); ++i) {
+    STRATA_RETURN_IF_BAD(CheckDefault(job.fields(i), PlaceOf(i)));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ResolveFields(JobSpec& job) {
   if (job.fields().empty()) return absl::OkStatus();
   STRATA_RETURN_IF_BAD(CheckRange("spec.fields (fields)", job.fields_size(), 1, kMostFields));
   std::map<std::string, std::string> seen;
   for (int i = 0; i < job.fields_size(); ++i) {
-    const Place place{*job.mutable_fields(i), absl::StrCat("spec.fields[", i, "]")};
+    const Place place{*job.mutable_fields(i), PlaceOf(i)};
     STRATA_RETURN_IF_BAD(CheckName(place, seen));
     STRATA_RETURN_IF_BAD(ResolveField(job, place));
   }

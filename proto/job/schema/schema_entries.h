@@ -1,5 +1,5 @@
 // What a comparison of two schemas tells, entry by entry, and how people are told. Pure.
-// Tested by tests/proto/job/schema/schema_test.cc
+// Tested by tests/proto/job/schema/schema_differences_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_ENTRIES_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_ENTRIES_H_
 

@@ -1,6 +1,6 @@
 // Parts of one kind, found by name in a checkpoint, and the entries of a comparison that are made
 // of them. Pure.
-// Tested by tests/proto/job/schema/schema_test.cc
+// Tested by tests/proto/job/schema/schema_differences_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_PARTS_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_PARTS_H_
 

@@ -1,5 +1,5 @@
 // Shapes and optimizers of tables and dense tensors, compared between a checkpoint and a job. Pure.
-// Tested by tests/proto/job/schema/schema_test.cc
+// Tested by tests/proto/job/schema/schema_differences_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_SHAPES_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_SHAPES_H_
 

@@ -130,7 +130,8 @@ absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSy
   if (removed.ok() && *removed) {
     errors.Add(RemovePlainFile(absl::StrCat(folder, "/", kRemovedName), files));
   }
-  // Stays where something is in it.
+  // Stays where something is in it, or mounted there. One that is empty may be what a cut leaves
+  // that was killed before its first file, or be made by hand: nobody can tell.
   if (!manifest.ok() && !over.pending_folders.contains(folder)) files.RemoveFolder(folder);
   return errors.first();
 }

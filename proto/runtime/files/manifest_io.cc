@@ -213,14 +213,12 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
     if (whole.ok()) {
       list.complete.push_back({*step, folder, *std::move(manifest)});
     } else {
-      list.damaged.push_back({folder, whole});
+      list.damaged.push_back({*step, folder, whole});
     }
   }
-  std::sort(list.complete.begin(), list.complete.end(),
-            [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; });
-  std::sort(
-      list.damaged.begin(), list.damaged.end(),
-      [](const DamagedCheckpoint& a, const DamagedCheckpoint& b) { return a.folder < b.folder; });
+  const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
+  std::sort(list.complete.begin(), list.complete.end(), by_step);
+  std::sort(list.damaged.begin(), list.damaged.end(), by_step);
   return list;
 }
 

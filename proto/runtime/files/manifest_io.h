@@ -29,7 +29,7 @@ inline constexpr char kManifestName[] = "MANIFEST.json";
 inline constexpr char kRemovedName[] = "MANIFEST.json.removed";
 inline constexpr uint32_t kManifestFormat = 4;
 
-// "step-000000000042".
+// "step-000000000042". Names of steps beyond 12 digits sort otherwise than their numbers do.
 std::string CheckpointFolderName(uint64_t step);
 // Of a folder's plain name, which has 12 digits or more. Nothing: it is none of a checkpoint.
 std::optional<uint64_t> StepOfFolder(absl::string_view name);
@@ -74,13 +74,14 @@ struct CheckpointEntry {
 };
 
 struct DamagedCheckpoint {
+  uint64_t step = 0;  // as the folder's name says
   std::string folder;
   absl::Status error;  // DATA_LOSS, UNIMPLEMENTED, or why it cannot be read or looked at now
 };
 
 struct CheckpointList {
   std::vector<CheckpointEntry> complete;   // ascending by step
-  std::vector<DamagedCheckpoint> damaged;  // ascending by name; have a manifest that is not valid
+  std::vector<DamagedCheckpoint> damaged;  // ascending by step; have a manifest that is not valid
   bool empty_directory = true;             // false: something, of whatever kind, is in there
 };
 

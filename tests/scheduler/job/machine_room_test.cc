@@ -18,6 +18,7 @@
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 namespace {
@@ -137,15 +138,7 @@ class Cluster {
   std::set<std::string> silent;  // servers
 
  private:
-  void Take() {
-    for (MetadataChange& c : state_->TakeChanges()) {
-      if (c.value) {
-        records_[c.key] = *c.value;
-      } else {
-        records_.erase(c.key);
-      }
-    }
-  }
+  void Take() { ApplyChanges(state_->TakeChanges(), records_); }
   template <typename Node>
   void SyncNode(Node& node) {
     NodeReport report = node.Report();

@@ -65,6 +65,29 @@ TEST_CASE("what a job starts from is compared with it again when its data are kn
   CHECK(plan().SerializeAsString() == before);
 }
 
+TEST_CASE("a job is warned of an output layer from above another number of layers",
+          "[scheduler][recovery]") {
+  const bool other = GENERATE(false, true);
+  RecoveryCluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    JobSpec saved = DeepFm(s);
+    if (other) saved.mutable_model()->mutable_hidden()->Add(saved.model().hidden(0));
+    s.init_schema = SchemaFor(saved, 3);
+    s.init.emplace().set_model_hash(std::string(32, '6'));
+    InitFromSpec& init = *s.job.mutable_spec()->mutable_model()->mutable_init_from();
+    init.set_checkpoint("/old");
+    init.set_new_tensors("allow");
+    init.set_dropped_tensors("allow");
+  });
+  CHECK(cluster.job().phase() == OPENING);
+  CHECK(absl::StrContains(
+            cluster.Says("StartsFrom"),
+            "; warning: loaded above another number of hidden layers: tensor output_weight (above "
+            "1, was above 2), tensor output_bias (above 1, was above 2); spec.model.initFrom.rename"
+            ": {output_weight: \"\", output_bias: \"\"}, with newTensors and droppedTensors "
+            "allowed, begins them anew") == other);
+  CHECK(absl::StrContains(cluster.Says("StartsFrom"), "warning") == other);
+}
+
 TEST_CASE("a job does not resume over data that make another model of it",
           "[scheduler][recovery]") {
   const uint32_t fields = GENERATE(2u, 3u);

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/strata/control.pb.h"
@@ -234,6 +236,73 @@ TEST_CASE("loss and AUC of training are means by the weights of what was measure
   say(two.other, 0, 0, 0, std::numeric_limits<double>::quiet_NaN());
   CHECK(two.status().training_loss() == 0.25);
   CHECK(two.status().training_auc() == 0.5);
+}
+
+// A cluster's workers meet the lines of a bad file together.
+TEST_CASE("of two workers that fail at once the first one's text is the job's, whole",
+          "[scheduler]") {
+  const bool fatal = GENERATE(false, true);
+  CAPTURE(fatal);
+  const TwoWorkers two;
+  const auto line = [](int worker) {
+    return absl::StrCat("/data/", std::string(2000, 'x'), worker, ".csv:3:", worker,
+                        ": column price: \"dear\" is not a finite number");
+  };
+  const std::string remedy = " (mend the line, or set spec.data.maxBadLines to skip such lines)";
+  int number = 0;
+  for (const SimWorker* worker : {&two.other, &two.nodes.worker}) {
+    NodeReport report = worker->Report();
+    REQUIRE(report.worker_jobs_size() == 1);
+    WorkerJobReport& job = *report.mutable_worker_jobs(0);
+    ++number;
+    if (fatal) {
+      job.set_fatal(line(number) + remedy);
+    } else {
+      job.set_bad_lines(1);
+      Trouble& trouble = *job.add_troubles();
+      trouble.set_reason("LinesAreBad");
+      trouble.set_message("the first bad line is " + line(number));
+    }
+    report.set_seen_version(0);
+    REQUIRE(two.scheduler->Sync(report, kTimeout).ok());
+  }
+  const JobStatus status = two.status();
+  REQUIRE(status.state() == FAILED);
+  CHECK(status.conditions().rbegin()->message() ==
+        (fatal ? absl::StrCat("w1: ", line(1), remedy)
+               : absl::StrCat("1 bad lines; spec.data.maxBadLines is 0; the first bad line is ",
+                              line(1), "; mend such lines, or raise the limit")));
+  for (const JobCondition& condition : status.conditions()) {
+    CHECK_FALSE(absl::StrContains(condition.message(), line(2)));
+  }
+}
+
+// The job's numbers would be those of the workers that have some.
+TEST_CASE("a worker that diverged leaves the job no loss and no AUC", "[scheduler]") {
+  const TwoWorkers two;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto say = [&two](const SimWorker& of, double loss, double auc) {
+    two.Say(of, [&](WorkerJobReport& report) {
+      report.set_examples(10);
+      report.set_training_weight(10);
+      report.set_training_loss(loss);
+      report.set_training_auc_weight(std::isnan(auc) ? 0 : 10);
+      report.set_training_auc(auc);
+    });
+  };
+  say(two.nodes.worker, 0.25, 0.75);
+  const double loss = GENERATE_COPY(none, std::numeric_limits<double>::infinity());
+  say(two.other, loss, none);
+  CHECK_FALSE(std::isfinite(two.status().training_loss()));
+  CHECK(std::isnan(two.status().training_auc()));
+  // By another label than the first, whose AUC is defined.
+  say(two.other, loss, 0.25);
+  CHECK_FALSE(std::isfinite(two.status().training_loss()));
+  CHECK(two.status().training_auc() == 0.5);
+  // One class alone is no divergence.
+  say(two.other, 0.5, none);
+  CHECK(two.status().training_loss() == 0.375);
+  CHECK(two.status().training_auc() == 0.75);
 }
 
 TEST_CASE("rows that were refused outlive the scheduler", "[scheduler]") {

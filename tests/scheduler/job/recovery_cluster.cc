@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 
@@ -29,9 +30,7 @@ void RecoveryCluster::SyncAll() {
 }
 
 void RecoveryCluster::DoFileWork() {
-  for (const MetadataChange& c : state_->TakeChanges()) {
-    if (c.value) store_[c.key] = *c.value;
-  }
+  ApplyChanges(state_->TakeChanges(), store_);
   for (const FileWork& work : state_->TakeFileWork()) {
     const auto* write = std::get_if<WriteManifestWork>(&work);
     if (write == nullptr) continue;

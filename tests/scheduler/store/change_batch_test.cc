@@ -6,22 +6,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/scheduler/store/stored_records.h"
 #include "tests/seed.h"
 
 namespace strata::scheduler {
 namespace {
 
 using Records = std::map<std::string, std::string>;
-
-void Apply(const std::vector<MetadataChange>& changes, Records& records) {
-  for (const MetadataChange& c : changes) {
-    if (c.value) {
-      records[c.key] = *c.value;
-    } else {
-      records.erase(c.key);
-    }
-  }
-}
 
 TEST_CASE("what waits for a store is one change of each record", "[store][bounds][seeds]") {
   constexpr size_t kKeys = 20;
@@ -37,11 +28,11 @@ TEST_CASE("what waits for a store is one change of each record", "[store][bounds
         if (random() % 3 != 0) change.value = absl::StrCat(random());
         changes.push_back(std::move(change));
       }
-      Apply(changes, right);
+      ApplyChanges(changes, right);
       batch.Add(std::move(changes));
       REQUIRE(batch.changes().size() <= kKeys);
       if (random() % 200 != 0) continue;  // the store takes nothing
-      Apply(batch.changes(), stored);
+      ApplyChanges(batch.changes(), stored);
       batch.Clear();
       REQUIRE(batch.empty());
       REQUIRE(stored == right);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/scheduler/store/stored_records.h"
 
 namespace strata::scheduler {
 namespace {
@@ -19,13 +20,7 @@ using Store = std::map<std::string, std::string>;
 void Save(EventLog& log, Store& store) {
   std::vector<MetadataChange> changes;
   log.TakeChanges(changes);
-  for (const MetadataChange& c : changes) {
-    if (c.value.has_value()) {
-      store[c.key] = *c.value;
-    } else {
-      REQUIRE(store.erase(c.key) == 1);
-    }
-  }
+  REQUIRE(ApplyChanges(changes, store) == 0);
 }
 
 std::string All(const EventLog& log) { return log.Since(0, 0, 0).SerializeAsString(); }

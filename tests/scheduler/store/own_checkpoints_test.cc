@@ -110,6 +110,31 @@ TEST_CASE("a job hears of damaged checkpoints that are newer than its own",
   }
 }
 
+// The checkpoint in `from` of the test's directory, as one of `step`.
+void MoveToStep(const TempFolder& temp, const std::string& from, uint64_t step) {
+  Manifest manifest = *ReadManifest(temp.path() + from);
+  manifest.set_step(step);
+  const std::string to = absl::StrCat(temp.path(), "/", CheckpointFolderName(step));
+  std::filesystem::rename(temp.path() + from, to);
+  REQUIRE(WriteManifest(to, manifest).ok());
+}
+
+// Names of folders sort otherwise than their steps do where one has more than 12 digits.
+TEST_CASE("which checkpoint is newer, steps say", "[scheduler][submission]") {
+  constexpr uint64_t kMost = 999'999'999'999;  // of 12 digits
+  const TempFolder temp;
+  WriteCheckpoints(temp.path(), kIdentity);
+  const bool newer = GENERATE(true, false);
+  MoveToStep(temp, kOlder, newer ? kMost : kMost + 1);
+  MoveToStep(temp, kNewest, newer ? kMost + 1 : kMost);
+  const std::string damaged = temp.path() + "/" + CheckpointFolderName(newer ? kMost + 1 : kMost);
+  REQUIRE(std::filesystem::remove(damaged + "/a.strata"));
+  const OwnCheckpoints own = Found(temp);
+  CHECK(own.complete.size() == 1);
+  CHECK(absl::StartsWith(own.damaged, damaged + " (") == newer);
+  CHECK(own.damaged.empty() == !newer);
+}
+
 TEST_CASE("a job does not go on from an older checkpoint than one of another format",
           "[scheduler][submission]") {
   const TempFolder temp;

@@ -122,10 +122,6 @@ TEST_CASE("a checkpoint that was removed ends the job though its folder still st
   REQUIRE(WritePlainFile(other, "x").ok());
   std::string why = "others of its directory are there";
   SECTION("with a file of somebody else") { REQUIRE(RemoveCheckpoint(checkpoint).ok()); }
-  SECTION("with nothing in it") {
-    REQUIRE(RemoveCheckpoint(checkpoint).ok());
-    REQUIRE(fs::remove(other));
-  }
   SECTION("with the mark of a removal that was killed, whatever lies beside it") {
     const bool files = GENERATE(false, true), link = GENERATE(false, true);
     fs::rename(absl::StrCat(checkpoint, "/", kManifestName),
@@ -150,6 +146,7 @@ TEST_CASE("a job waits for a checkpoint whose manifest cannot be looked up", "[r
   const std::string checkpoint = directory.Folder(5);
   REQUIRE(RemoveCheckpoint(checkpoint).ok());
   fs::create_directory(checkpoint);
+  REQUIRE(WritePlainFile(checkpoint + "/other", "x").ok());
   const Unseen files(absl::StrCat(checkpoint, "/", kManifestName));
   directory.CheckWaits(checkpoint);
 }
@@ -169,13 +166,22 @@ TEST_CASE("a job waits for its share though whole checkpoints lie beside it", "[
     fs::create_directory(share);  // the mount point, with nothing mounted
     directory.CheckWaits(checkpoint);
   }
+  SECTION("where it was mounted, and nothing is mounted now") {
+    fs::create_directory(checkpoint);
+    directory.CheckWaits(checkpoint);
+    directory.CheckWaits(checkpoint + "/");
+    fs::remove(checkpoint);
+    fs::rename(share, checkpoint);
+    REQUIRE(directory.Open(checkpoint).ok());
+  }
   SECTION("where a share is mounted there") {
     fs::create_directory(checkpoint);
+    REQUIRE(WritePlainFile(checkpoint + "/other", "x").ok());
     {
       const AnotherDevice files(checkpoint);
       directory.CheckWaits(checkpoint);
     }
-    fs::remove(checkpoint);
+    fs::remove_all(checkpoint);
     fs::rename(share, checkpoint);
     REQUIRE(directory.Open(checkpoint).ok());
   }

@@ -23,6 +23,7 @@
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/prediction_names.h"
+#include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
 #include "worker/eval/evaluator.h"
@@ -227,6 +228,24 @@ TEST_CASE("a metric that is defined is better than none, and none is better than
   CHECK(VerdictAfter({Evaluated(1, 4, 0.25, 1), Evaluated(2, 4, 0.5, 1)}, false) == go_on);
   CHECK(VerdictAfter({Evaluated(1, 0, 0, none), Evaluated(2, 0, 0, 1)}, true) == go_on);
   CHECK(VerdictAfter({Evaluated(1, 0, 0, 1), Evaluated(2, 0, 0, none)}, true) == stop);
+  // The first is the best so far without a metric, too; those behind it are no better.
+  CHECK(VerdictAfter({Evaluated(2, 10, 0.5, 1)}, false) == go_on);
+  CHECK(VerdictAfter({Evaluated(1, 10, 0.5, 1), Evaluated(2, 10, 0.5, 1)}, false) == stop);
+}
+
+TEST_CASE("a run's first evaluation is its best one until another defines the metric",
+          "[evaluator]") {
+  Predicts job("");
+  job.options.spec.mutable_evaluation()->set_every_steps(1);
+  job.options.spec.mutable_evaluation()->set_patience(2);
+  const auto boundary = EvaluationBoundary::Make(job.options);
+  REQUIRE(boundary.ok());
+  for (const uint64_t step : {1, 2}) {
+    CHECK(*(*boundary)->OnBoundary(Step(step), false) == StepBoundary::Verdict::kGoOn);
+    WorkerJobReport report;
+    job.stats.Report(job.timer.Now(), &report);
+    CHECK(report.best_step() == 1);
+  }
 }
 
 // The kernel's files, and the names in a folder that are made, given or taken away.

@@ -31,7 +31,7 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& directory) {
                                                list->damaged.back().folder)));
     }
     CheckpointEntry& newest = list->complete.back();
-    if (!list->damaged.empty() && list->damaged.back().folder > newest.folder) {
+    if (!list->damaged.empty() && list->damaged.back().step > newest.step) {
       const DamagedCheckpoint& newer = list->damaged.back();
       return WithWholeOne(newer.error, newer.folder);
     }

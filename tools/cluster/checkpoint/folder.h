@@ -1,5 +1,4 @@
 // Which checkpoint a user means by a folder.
-// Tested by tests/tools/cluster/checkpoint/checkpoint_test.cc
 #ifndef STRATA_TOOLS_CLUSTER_CHECKPOINT_FOLDER_H_
 #define STRATA_TOOLS_CLUSTER_CHECKPOINT_FOLDER_H_
 

@@ -1,12 +1,14 @@
 #include "tools/cluster/checkpoint/repair.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -38,17 +40,20 @@ absl::Status MoveAside(DamagedFolder& damaged) {
   return storage::SyncFolder(fs::path(to).parent_path().string());
 }
 
+// By step.
 std::vector<std::string> WithoutManifest(const std::string& directory) {
-  std::vector<std::string> found;
+  std::set<std::pair<uint64_t, std::string>> found;
   std::error_code error;
   for (fs::directory_iterator it(directory, error); !error && it != fs::directory_iterator();
        it.increment(error)) {
-    if (!absl::StartsWith(it->path().filename().string(), "step-")) continue;
+    const std::optional<uint64_t> step = StepOfFolder(it->path().filename().string());
+    if (!step) continue;
     const auto complete = IsThere((it->path() / kManifestName).string());
-    if (complete.ok() && !*complete) found.push_back(it->path().string());
+    if (complete.ok() && !*complete) found.emplace(*step, it->path().string());
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  std::vector<std::string> folders;
+  for (const auto& [step, folder] : found) folders.push_back(folder);
+  return folders;
 }
 
 }  // namespace
@@ -62,10 +67,11 @@ absl::StatusOr<RepairReport> RepairCheckpoints(const std::string& directory, Rep
   }
   auto list = ListCheckpoints(directory);
   if (!list.ok()) return list.status();
-  std::map<std::string, absl::Status, std::greater<>> folders;  // newest first
-  for (const CheckpointEntry& c : list->complete) folders[c.folder] = absl::OkStatus();
-  for (const DamagedCheckpoint& c : list->damaged) folders[c.folder] = c.error;
-  for (const auto& [folder, known] : folders) {
+  std::map<std::pair<uint64_t, std::string>, absl::Status, std::greater<>> folders;  // newest first
+  for (const CheckpointEntry& c : list->complete) folders[{c.step, c.folder}] = absl::OkStatus();
+  for (const DamagedCheckpoint& c : list->damaged) folders[{c.step, c.folder}] = c.error;
+  for (const auto& [at, known] : folders) {
+    const std::string& folder = at.second;
     absl::Status whole = known;
     if (whole.ok()) {
       auto summary = VerifyFolder(folder);

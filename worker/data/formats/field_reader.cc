@@ -73,6 +73,10 @@ FieldReader::FieldReader(FieldPlan plan, std::shared_ptr<const Vocabulary> vocab
       vocabulary_(std::move(vocabulary)) {}
 
 std::string FieldReader::NotANumber(absl::string_view text, NumberError error) const {
+  if (plan_.default_value && absl::StripAsciiWhitespace(text).empty()) {
+    return absl::StrCat("column ", plan_.column, " is empty, and ", Quoted(*plan_.default_value),
+                        ", the defaultValue of field ", plan_.name, ", ", WhyNoReal(error));
+  }
   return absl::StrCat("column ", plan_.column, ": ", Quoted(text), " ", WhyNoReal(error));
 }
 
@@ -91,7 +95,7 @@ std::string FieldReader::ReadNumber(absl::string_view text, float* out) const {
   }
   *out = static_cast<float>(Transformed(plan_.transform, x));
   if (std::isfinite(*out)) return "";
-  return absl::StrCat("column ", plan_.column, ": ", Quoted(text), " becomes ", *out,
+  return absl::StrCat("column ", plan_.column, ": ", Quoted(number), " becomes ", *out,
                       " by the transform of field ", plan_.name);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/field_plan.h"
@@ -149,6 +150,28 @@ TEST_CASE("a field that is wrong is named, with what to do", "[job]") {
         "kind: 'numeric' default_value: '1e39' transform { type: 'log' }",
         "kind: 'numeric' default_value: '-1e39' transform { type: 'clip' min: 0 }"}) {
     CHECK(FieldProblem(absl::StrCat("name: 'f' ", field)) == "OK");
+  }
+}
+
+// An older scheduler accepted the first four.
+TEST_CASE("a job that trains goes on whatever number a default is", "[job]") {
+  for (const char* value : {" 5", "1e-400", "1e39", "3.4028235e38", "x"}) {
+    INFO(value);
+    TrainingJob job = FieldsJob();
+    FieldConfig& field = *job.mutable_spec()->add_fields();
+    field.set_name("f");
+    field.set_kind("numeric");
+    field.set_default_value(value);
+    TrainingJob accepted = job;
+    CHECK(absl::IsInvalidArgument(ResolveJob(job)));
+    const absl::Status goes_on = ResolveAccepted(accepted);
+    INFO(goes_on);
+    REQUIRE(goes_on.ok());
+    CHECK(accepted.spec().fields(4).default_value() == value);
+    CHECK(accepted.spec().fields(4).column() == "f");
+    // All else is checked.
+    accepted.mutable_spec()->mutable_fields(4)->set_kind("number");
+    CHECK(absl::IsInvalidArgument(ResolveAccepted(accepted)));
   }
 }
 

@@ -115,6 +115,22 @@ TEST_CASE("a directory lists what is complete, ascending, and what is damaged", 
   REQUIRE((*NewestCheckpoint(f.path()))->step == 100);
 }
 
+// Names of 12 digits and of 13 sort otherwise.
+TEST_CASE("a directory's newest checkpoint is the one of the greatest step", "[manifest]") {
+  TempFolder f;
+  constexpr uint64_t kMost = 999'999'999'999;  // of 12 digits
+  for (const uint64_t step : {kMost, kMost + 1}) Make(f.path(), step);
+  CHECK((*NewestCheckpoint(f.path()))->step == kMost + 1);
+  for (const uint64_t step : {kMost, kMost + 1}) {
+    Put(f.path() + "/" + CheckpointFolderName(step) + "/MANIFEST.json", "{}");
+  }
+  const auto list = ListCheckpoints(f.path());
+  REQUIRE(list->damaged.size() == 2);
+  CHECK(list->damaged[0].step == kMost);
+  CHECK(list->damaged[1].step == kMost + 1);
+  CHECK(list->damaged[1].folder == f.path() + "/step-1000000000000");
+}
+
 TEST_CASE("removal takes what the manifest names and nothing else", "[manifest]") {
   TempFolder f;
   const std::string folder = Make(f.path(), 1);

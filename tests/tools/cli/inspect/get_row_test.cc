@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/status/status.h"
 #include "proto/core/ids.h"
 #include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
+#include "tests/tools/cli/inspect/refused.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
 #include "worker/data/formats/feature_hash.h"
@@ -20,11 +20,6 @@ JobSpec Criteo(const std::string& integers) {
   spec.mutable_data()->set_format("criteo");
   spec.mutable_data()->set_integer_features(integers);
   return spec;
-}
-
-std::string Refused(const absl::Status& status) {
-  CHECK(absl::IsInvalidArgument(status));
-  return std::string(status.message());
 }
 
 TEST_CASE("numbers are decimal or hexadecimal, all 64 bits", "[get-row]") {

@@ -11,6 +11,7 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
+#include "tests/tools/cli/inspect/refused.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
 #include "worker/data/formats/feature_hash.h"
@@ -20,9 +21,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string Refused(const absl::Status& status) {
-  CHECK(absl::IsInvalidArgument(status));
-  return std::string(status.message());
+FieldConfig* AddField(JobSpec& spec, const char* name, const char* kind) {
+  FieldConfig* field = spec.add_fields();
+  field->set_name(name);
+  field->set_column(name);
+  field->set_kind(kind);
+  return field;
 }
 
 TEST_CASE("values of spec.fields have the keys that readers give them", "[get-row]") {
@@ -31,10 +35,8 @@ TEST_CASE("values of spec.fields have the keys that readers give them", "[get-ro
   JobSpec spec;
   spec.mutable_data()->set_format("csv");
   const auto add = [&](const char* name, const char* kind) {
-    FieldConfig* field = spec.add_fields();
-    field->set_name(name);
+    FieldConfig* field = AddField(spec, name, kind);
     field->set_column(std::string("column of ") + name);
-    field->set_kind(kind);
     return field;
   };
   add("user", "categorical")->set_hash_seed(4);
@@ -90,10 +92,7 @@ TEST_CASE("a value has the row that training gives to a column with that text", 
   JobSpec spec;
   spec.mutable_data()->set_format("csv");
   const auto add = [&](const char* name, const char* kind, const char* default_value = nullptr) {
-    FieldConfig* field = spec.add_fields();
-    field->set_name(name);
-    field->set_column(name);
-    field->set_kind(kind);
+    FieldConfig* field = AddField(spec, name, kind);
     if (default_value != nullptr) field->set_default_value(default_value);
     return field;
   };
@@ -148,13 +147,7 @@ TEST_CASE("of a column with separators the one value in it is told", "[get-row]"
   std::ofstream(colours) << "blue\nred\n";
   JobSpec spec;
   spec.mutable_data()->set_format("csv");
-  const auto add = [&](const char* name, const char* kind) {
-    FieldConfig* field = spec.add_fields();
-    field->set_name(name);
-    field->set_column(name);
-    field->set_kind(kind);
-    return field;
-  };
+  const auto add = [&](const char* name, const char* kind) { return AddField(spec, name, kind); };
   add("tags", "multiValued")->set_weight_separator(":");
   add("colours", "multiValued")->mutable_vocabulary()->set_file(colours);
   spec.mutable_fields(1)->set_default_value("blue");
@@ -182,13 +175,7 @@ TEST_CASE("of a column with separators the one value in it is told", "[get-row]"
 TEST_CASE("a text is one value of a field, or is refused", "[get-row]") {
   JobSpec spec;
   spec.mutable_data()->set_format("csv");
-  const auto add = [&](const char* name, const char* kind) {
-    FieldConfig* field = spec.add_fields();
-    field->set_name(name);
-    field->set_column(name);
-    field->set_kind(kind);
-    return field;
-  };
+  const auto add = [&](const char* name, const char* kind) { return AddField(spec, name, kind); };
   add("city", "categorical");
   add("tags", "multiValued")->set_weight_separator(":");
   add("seen", "sequence")->set_max_length(1);
@@ -221,11 +208,7 @@ TEST_CASE("values that a checkpoint's vocabulary did not have are out of it", "[
   std::ofstream(items) << "i1\ni2\n";
   JobSpec spec;
   spec.mutable_data()->set_format("csv");
-  for (const char* name : {"user", "item"}) {
-    spec.add_fields()->set_name(name);
-    spec.mutable_fields()->rbegin()->set_column(name);
-    spec.mutable_fields()->rbegin()->set_kind("categorical");
-  }
+  for (const char* name : {"user", "item"}) AddField(spec, name, "categorical");
   spec.mutable_fields(1)->mutable_vocabulary()->set_file(items);
   Schema saved;
   saved.add_fields()->set_name("item");

@@ -17,6 +17,13 @@ std::string WithInit(const std::string& init) {
   return absl::StrReplaceAll(kJob, {{"type: deepfm", "type: deepfm\n    initFrom: " + init}});
 }
 
+// A job in one language, and in YAML.
+void CheckSame(const absl::StatusOr<TrainingJob>& job, const TrainingJob& yaml) {
+  INFO(job.status().message());
+  REQUIRE(job.ok());
+  CHECK(job->SerializeAsString() == yaml.SerializeAsString());
+}
+
 TEST_CASE("initFrom is a folder, or a message", "[job_file]") {
   const auto init = [](const absl::StatusOr<TrainingJob>& job) {
     INFO(job.status());
@@ -143,16 +150,12 @@ TEST_CASE("columns of several values are the same in every language", "[job_file
             "multiValued": [{"column": "genres"},
                             {"column": "tags", "separator": ";", "pooling": "mean"}]}},
             "model": {"type": "lr"}}})");
-  INFO(json.status().message());
-  REQUIRE(json.ok());
-  CHECK(json->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(json, *yaml);
   const auto set = Parse(absl::StrReplaceAll(kTagsYaml, {{"genres", "other"}, {"tags}", "j}"}}),
                          {"metadata.name=tags",
                           "spec.data.columns.multiValued=[{column: genres}, "
                           "{column: tags, separator: ;, pooling: mean}]"});
-  INFO(set.status().message());
-  REQUIRE(set.ok());
-  CHECK(set->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(set, *yaml);
   const auto textproto = ParseJobText(
       R"(api_version: "strata/v1" kind: "TrainingJob" metadata { name: "tags" }
          spec {
@@ -167,9 +170,7 @@ TEST_CASE("columns of several values are the same in every language", "[job_file
            model { type: "lr" }
          })",
       "job.textproto", "/jobs", {});
-  INFO(textproto.status().message());
-  REQUIRE(textproto.ok());
-  CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(textproto, *yaml);
 }
 
 TEST_CASE("a wrong list of columns of several values is told with its place", "[job_file]") {
@@ -229,9 +230,7 @@ TEST_CASE("transforms of fields are the same in every language", "[job_file]") {
       head, {"spec.fields=[{name: a, kind: numeric, transform: {type: standardise, mean: 0.1, "
              "deviation: 3}}, {name: b, kind: numeric, transform: {type: bucketise, bounds: [-1, "
              "0.1, 1e300]}}, {name: c, kind: categorical, vocabulary: {file: words.txt}}]"});
-  INFO(set.status().message());
-  REQUIRE(set.ok());
-  CHECK(set->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(set, *yaml);
   const auto textproto = ParseJobText(
       R"(api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
          spec {
@@ -244,9 +243,7 @@ TEST_CASE("transforms of fields are the same in every language", "[job_file]") {
            fields { name: "c" kind: "categorical" vocabulary { file: "words.txt" } }
          })",
       "job.textproto", "/jobs", {});
-  INFO(textproto.status().message());
-  REQUIRE(textproto.ok());
-  CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(textproto, *yaml);
   CHECK(Parse(head + "  fields: [{name: a, kind: numeric, transform: {type: clip, min: low}}]\n")
             .status()
             .message() ==
@@ -270,9 +267,7 @@ TEST_CASE("a label's mean is the same in every language", "[job_file]") {
   CHECK(yaml->spec().labels(1).mean() == -3.2f);
   CHECK_FALSE(yaml->spec().labels(2).has_mean());
   const auto set = Parse(head, {"spec.labels=" + labels});
-  INFO(set.status().message());
-  REQUIRE(set.ok());
-  CHECK(set->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(set, *yaml);
   const auto textproto = ParseJobText(
       R"(api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
          spec {
@@ -283,9 +278,7 @@ TEST_CASE("a label's mean is the same in every language", "[job_file]") {
            labels { name: "visits" kind: "count" }
          })",
       "job.textproto", "/jobs", {});
-  INFO(textproto.status().message());
-  REQUIRE(textproto.ok());
-  CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
+  CheckSame(textproto, *yaml);
   const auto problem = [&](const std::string& label) {
     return std::string(Parse(head + "  labels: [" + label + "]\n").status().message());
   };

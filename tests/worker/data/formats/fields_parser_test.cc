@@ -141,6 +141,30 @@ TEST_CASE("numbers by their transforms", "[data][csv]") {
         "3: column n: \"1e10\" becomes inf by the transform of field f");
 }
 
+// A job with such a default is refused; older versions accepted it.
+TEST_CASE("a default that no line can have is told where a line needs it", "[data][csv]") {
+  JobSpec spec = JobOf({"kind: 'numeric' column: 'n' name: 'f'"});
+  const auto fault = [&](const char* value) {
+    spec.mutable_fields(0)->set_default_value(value);
+    return Fault(*ParserOf(spec, "y,n"), "0,1", "0,");
+  };
+  CHECK(fault(" 5") ==
+        "3: column n is empty, and \" 5\", the defaultValue of field f, is not a finite number");
+  CHECK(fault("1e39") ==
+        "3: column n is empty, and \"1e39\", the defaultValue of field f, is out of float32's "
+        "range (3.4e38); scale the numbers, or write 0 for tiny ones");
+  TransformConfig& t = *spec.mutable_fields(0)->mutable_transform();
+  t.set_type("bucketise");
+  t.add_bounds(1);
+  CHECK(fault("x") ==
+        "3: column n is empty, and \"x\", the defaultValue of field f, is not a finite number");
+  t.Clear();
+  t.set_type("standardise");
+  t.set_mean(0);
+  t.set_deviation(1e-38);
+  CHECK(fault("9e9") == "3: column n: \"9e9\" becomes inf by the transform of field f");
+}
+
 TEST_CASE("values, their weights and their pooling", "[data][csv]") {
   const std::string multi = "kind: 'multiValued' column: 't' ";
   const JobSpec spec =

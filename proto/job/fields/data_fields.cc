@@ -120,4 +120,8 @@ FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields) {
   return fields;
 }
 
+bool KeysHashTable(const JobSpec& job) {
+  return job.data().format() == "csv" && !job.fields().empty() && !job.tables().empty();
+}
+
 }  // namespace strata::spec

@@ -24,6 +24,11 @@ FieldConfig LibffmField(uint32_t number);
 // names and tables that spec.fields gives their columns. Defaults are resolved.
 FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields);
 
+// Whether keys hash the name of a field's table, so that its fields share rows by value: csv's of
+// spec.fields do where there is spec.tables. Csv's keys of all other jobs hash the name of the
+// column.
+bool KeysHashTable(const JobSpec& job);
+
 }  // namespace strata::spec
 
 #endif  // STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_

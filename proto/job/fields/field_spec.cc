@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "proto/job/checks/spec_checks.h"
+#include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/format_fields.h"
 #include "proto/job/model/model_types.h"
 
@@ -316,7 +317,7 @@ absl::Status ResolveField(const JobSpec& job, const Place& p) {
 // Line numbers of two files would be the same keys, as would buckets of two numbers of them. Fields
 // share rows by table, without spec.tables by column.
 absl::Status CheckVocabularies(JobSpec& job) {
-  const bool by_table = !job.tables().empty();
+  const bool by_table = KeysHashTable(job);
   std::map<std::pair<std::string, uint64_t>, const FieldConfig*> first;
   for (int i = 0; i < job.fields_size(); ++i) {
     const FieldConfig& f = job.fields(i);

@@ -156,7 +156,7 @@ const char* KeysOf(const FieldConfig& config, const JobSpec& spec) {
   if (config.table().empty()) return "";
   if (IsCriteoData(spec.data())) return kByPlace;
   if (spec.data().format() != "csv") return kByValue;
-  return spec.fields().empty() || spec.tables().empty() ? kByColumn : kByTable;
+  return spec::KeysHashTable(spec) ? kByTable : kByColumn;
 }
 
 SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {

@@ -1,4 +1,5 @@
 // The fields of a job, or those that spec.data alone says, in the form of spec.fields.
+// Tested by tests/proto/job/fields/data_fields_test.cc
 // Tested by tests/proto/job/fields/field_spec_test.cc
 #ifndef STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
 #define STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
@@ -10,6 +11,9 @@
 namespace strata::spec {
 
 using FieldConfigs = google::protobuf::RepeatedPtrField<FieldConfig>;
+
+// Of a job, in either form, and of a line of libffm.
+inline constexpr uint32_t kMostFields = 1u << 16;
 
 // `data` has its defaults resolved. Criteo and criteo_csv: C1 .. C26, then I1 .. I13 as numbers, or
 // with buckets as categories. Csv: columns.numeric, columns.categorical, columns.multi_valued,

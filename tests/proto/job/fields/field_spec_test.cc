@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/job/job_spec.h"
 #include "tests/proto/job/fields/fields_job.h"
@@ -361,29 +360,6 @@ TEST_CASE("fields of libffm are named by their numbers", "[job]") {
   }
   CHECK(problem({"7", "9", "7"}) ==
         "spec.fields[2].column: '7' is that of field 'f1' too; name each column once");
-}
-
-TEST_CASE("columns of csv are fields of the same names", "[job]") {
-  DataSpec data;
-  data.set_format("csv");
-  ColumnsSpec& columns = *data.mutable_columns();
-  columns.set_label("y");
-  columns.add_numeric("a b");
-  columns.add_numeric("a.b");
-  columns.add_categorical("c");
-  MultiValuedColumn* tags = columns.add_multi_valued();
-  tags->set_column("t");
-  tags->set_separator(";");
-  tags->set_pooling("mean");
-  const auto fields = spec::FieldsOfData(data, 0);
-  REQUIRE(fields.size() == 4);
-  CHECK(fields[0].name() == "a_b");
-  CHECK(fields[0].column() == "a b");
-  CHECK(fields[1].name() == "a_b_2");
-  CHECK(fields[2].kind() == "categorical");
-  CHECK(fields[3].separator() == ";");
-  CHECK(fields[3].pooling() == "mean");
-  CHECK(fields[3].has_default_value());
 }
 
 }  // namespace

@@ -243,6 +243,21 @@ TEST_CASE("fields name tables of the job", "[job]") {
         "and have other vocabularies; give one of them a hashSeed of its own, or another table");
 }
 
+// Each field made a list of all tables.
+TEST_CASE("as many fields and tables as there may be are one job's", "[job]") {
+  const std::string rest(50, 't');
+  CHECK(Problem([&](JobSpec& spec) {
+          spec.clear_fields();
+          for (int t = 0; t < 1024; ++t) spec.add_tables()->set_name(absl::StrCat(rest, t));
+          for (int i = 0; i < 65536; ++i) {
+            FieldConfig& field = *spec.add_fields();
+            field.set_name(absl::StrCat("f", i));
+            field.set_kind("categorical");
+            field.set_table(spec.tables(1023 - i % 1024).name());
+          }
+        }) == "OK");
+}
+
 TEST_CASE("fields of one column share its rows, and so a vocabulary", "[job]") {
   const auto same_column = [](JobSpec& s) {
     for (const int i : {0, 1}) {

@@ -1,6 +1,7 @@
 #include "proto/job/fields/field_form.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -75,14 +76,14 @@ absl::Status FieldsToColumns(JobSpec& job) {
 // Names and tables are all that a job says of the fields of other formats.
 absl::Status CheckFormatForm(const JobSpec& job) {
   const auto fields = spec::FieldsOfData(job.data(), static_cast<uint32_t>(job.fields_size()));
+  std::map<absl::string_view, int> by_column;  // each is of one field
+  for (int i = 0; i < job.fields_size(); ++i) by_column[job.fields(i).column()] = i;
   for (const FieldConfig& own : fields) {
-    for (int i = 0; i < job.fields_size(); ++i) {
-      const FieldConfig& f = job.fields(i);
-      if (f.column() != own.column() || f.name() == own.name()) continue;
-      return Bad(absl::StrCat("spec.fields[", i, "].name"),
-                 absl::StrCat("'", f.name(), "' is a name for ", own.name(),
-                              " of the format, which spec.data cannot say"));
-    }
+    const auto named = by_column.find(own.column());
+    if (named == by_column.end() || job.fields(named->second).name() == own.name()) continue;
+    return Bad(absl::StrCat("spec.fields[", named->second, "].name"),
+               absl::StrCat("'", job.fields(named->second).name(), "' is a name for ", own.name(),
+                            " of the format, which spec.data cannot say"));
   }
   return absl::OkStatus();
 }

@@ -172,6 +172,26 @@ TEST_CASE("an empty default of a category is the one that columns have", "[job]"
   CHECK(ToColumnsForm(*job.mutable_spec()).message() == "");
 }
 
+// Each was compared with each field of the format.
+TEST_CASE("as many fields as libffm has have a short form", "[job]") {
+  TrainingJob job = FieldsJob();
+  JobSpec& spec = *job.mutable_spec();
+  spec.clear_fields();
+  spec.clear_labels();
+  spec.mutable_data()->set_format("libffm");
+  for (int i = 65535; i >= 0; --i) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(std::to_string(i));
+    field.set_kind("multiValued");
+  }
+  REQUIRE(ResolveJob(job).ok());
+  JobSpec short_form = spec;
+  CHECK(ToColumnsForm(short_form).ok());
+  CHECK(short_form.fields().empty());
+  spec.mutable_fields(65530)->set_name("item");
+  CHECK_FALSE(ToColumnsForm(spec).ok());
+}
+
 TEST_CASE("criteo's own fields are its short form", "[job]") {
   TrainingJob job = FieldsJob();
   JobSpec& spec = *job.mutable_spec();

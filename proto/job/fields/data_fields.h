@@ -1,6 +1,4 @@
 // The fields of a job, or those that spec.data alone says, in the form of spec.fields.
-// Tested by tests/proto/job/fields/data_fields_test.cc
-// Tested by tests/proto/job/fields/field_spec_test.cc
 #ifndef STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
 #define STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/checks/spec_checks.h"
+#include "proto/job/fields/data_fields.h"
 
 namespace strata::spec {
 namespace {
@@ -101,11 +102,13 @@ absl::Status ResolveColumns(ColumnsSpec& columns) {
       STRATA_RETURN_IF_BAD(CheckColumn(columns, field, names->Get(i), seen));
     }
   }
-  if (columns.numeric().empty() && columns.categorical().empty() &&
-      columns.multi_valued().empty()) {
+  const int features =
+      columns.numeric_size() + columns.categorical_size() + columns.multi_valued_size();
+  if (features == 0) {
     return Bad("spec.data.columns", "names no feature; fill numeric, categorical or multiValued");
   }
-  return absl::OkStatus();
+  return CheckRange("spec.data.columns (numeric, categorical and multiValued)",
+                    static_cast<uint64_t>(features), 1, kMostFields);
 }
 
 int64_t CountStandardInput(const google::protobuf::RepeatedPtrField<std::string>& files) {

@@ -83,6 +83,52 @@ TEST_CASE("imported rows are shown, checked and started from", "[bad_input][impo
             {"pretrained has something in it; name an empty or new folder"});
 }
 
+// Each column has rows of its own there, whether or not spec.tables says what the table is like.
+TEST_CASE("rows of columns are found in the table that they have", "[bad_input][import]") {
+  User user;
+  WriteJobOfItems(user);
+  const std::string job =
+      "apiVersion: strata/v1\n"
+      "kind: TrainingJob\n"
+      "metadata: {name: items}\n"
+      "spec:\n"
+      "  data: {format: csv, train: [train.csv], columns: {label: clicked, categorical: [user_id, "
+      "item_id]}}\n"
+      "  model: {type: deepfm, embeddingDim: 2, hidden: [4]}\n"
+      "  training: {lanes: 2, batchSize: 4}\n"
+      "  checkpoint: {directory: ck}\n";
+  user.Write("job.yaml", job + "  tables: [{name: features}]\n");
+  user.Write("plain.yaml", job);
+  CheckSays(user.Strata(kImport + std::string("--field item_id --keys ids.txt --rows items.npy")),
+            0, {"table features: 4 rows"});
+  CheckSays(user.Strata("train -f job.yaml --set "
+                        "'spec.model.initFrom={checkpoint: pretrained, newTensors: allow}'"),
+            0, {"loaded: table features"});
+  const std::string row = "get-row --checkpoint ck --field ";
+  CheckSays(user.Strata(row + "item_id --value i2"), 0, {"embedding: 4.5 -5", "0 updates"});
+  CheckSays(user.Strata(row + "item_id --value i1"), 0, {"4 updates"});
+  // As fields, columns would share rows beside that table.
+  CheckOneLine(user.Strata("validate -f job.yaml --form fields --set "
+                           "'spec.tables=[{name: features, optimizer: {type: adam}}]'"),
+               2, {"spec.tables[0].optimizer: ", "remove spec.tables"});
+  const ProgramResult form = user.Strata("validate -f job.yaml --form fields");
+  INFO(form.err);
+  REQUIRE(form.exit_code == 0);
+  user.Write("form.json", form.out);
+  const auto hash_of = [&](const std::string& file) {
+    const ProgramResult r =
+        user.Strata("train -f " + file + " --set spec.checkpoint.directory=" + file + ".ck");
+    INFO(r.out << r.err);
+    REQUIRE(r.exit_code == 0);
+    const size_t at = (r.out + r.err).find("model hash ");
+    REQUIRE(at != std::string::npos);
+    return (r.out + r.err).substr(at, 27);
+  };
+  const std::string hash = hash_of("job.yaml");
+  CHECK(hash_of("plain.yaml") == hash);
+  CHECK(hash_of("form.json") == hash);
+}
+
 TEST_CASE("keys of a field of several values are one value each", "[bad_input][import]") {
   User user;
   user.Write("job.yaml",

@@ -39,13 +39,18 @@ class FieldList {
       if (!absl::ascii_isalnum(c) && c != '_' && c != '-') c = '_';
     }
     std::string name = base;
+    if (seen_.insert(name).second) return name;
     base.resize(std::min(base.size(), kNumbered));
-    for (int i = 2; !seen_.insert(name).second; ++i) name = absl::StrCat(base, "_", i);
+    int& next = next_.try_emplace(base, 2).first->second;
+    do {
+      name = absl::StrCat(base, "_", next++);
+    } while (!seen_.insert(name).second);
     return name;
   }
 
   FieldConfigs list_;
   std::set<std::string> seen_;
+  std::map<std::string, int> next_;  // by what stands before a number: those below are seen
 };
 
 void AddCsv(const ColumnsSpec& columns, FieldList* fields) {
@@ -118,6 +123,10 @@ FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields) {
   FieldConfigs fields = FieldsOfData(job.data(), libffm_fields);
   if (!csv) NameFields(job, &fields);
   return fields;
+}
+
+bool KeysHashTable(const JobSpec& job) {
+  return job.data().format() == "csv" && !job.fields().empty() && !job.tables().empty();
 }
 
 }  // namespace strata::spec

@@ -1,5 +1,4 @@
 // The fields of a job, or those that spec.data alone says, in the form of spec.fields.
-// Tested by tests/proto/job/fields/field_spec_test.cc
 #ifndef STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
 #define STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
 
@@ -10,6 +9,9 @@
 namespace strata::spec {
 
 using FieldConfigs = google::protobuf::RepeatedPtrField<FieldConfig>;
+
+// Of a job, in either form, and of a line of libffm.
+inline constexpr uint32_t kMostFields = 1u << 16;
 
 // `data` has its defaults resolved. Criteo and criteo_csv: C1 .. C26, then I1 .. I13 as numbers, or
 // with buckets as categories. Csv: columns.numeric, columns.categorical, columns.multi_valued,
@@ -23,6 +25,11 @@ FieldConfig LibffmField(uint32_t number);
 // All fields that a job's examples have: spec.fields of csv, else those of its data, which have the
 // names and tables that spec.fields gives their columns. Defaults are resolved.
 FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields);
+
+// Whether keys hash the name of a field's table, so that its fields share rows by value: csv's of
+// spec.fields do where there is spec.tables. Csv's keys of all other jobs hash the name of the
+// column.
+bool KeysHashTable(const JobSpec& job);
 
 }  // namespace strata::spec
 

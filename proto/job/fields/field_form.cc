@@ -1,6 +1,8 @@
 #include "proto/job/fields/field_form.h"
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -74,14 +76,14 @@ absl::Status FieldsToColumns(JobSpec& job) {
 // Names and tables are all that a job says of the fields of other formats.
 absl::Status CheckFormatForm(const JobSpec& job) {
   const auto fields = spec::FieldsOfData(job.data(), static_cast<uint32_t>(job.fields_size()));
+  std::map<absl::string_view, int> by_column;  // each is of one field
+  for (int i = 0; i < job.fields_size(); ++i) by_column[job.fields(i).column()] = i;
   for (const FieldConfig& own : fields) {
-    for (int i = 0; i < job.fields_size(); ++i) {
-      const FieldConfig& f = job.fields(i);
-      if (f.column() != own.column() || f.name() == own.name()) continue;
-      return Bad(absl::StrCat("spec.fields[", i, "].name"),
-                 absl::StrCat("'", f.name(), "' is a name for ", own.name(),
-                              " of the format, which spec.data cannot say"));
-    }
+    const auto named = by_column.find(own.column());
+    if (named == by_column.end() || job.fields(named->second).name() == own.name()) continue;
+    return Bad(absl::StrCat("spec.fields[", named->second, "].name"),
+               absl::StrCat("'", job.fields(named->second).name(), "' is a name for ", own.name(),
+                            " of the format, which spec.data cannot say"));
   }
   return absl::OkStatus();
 }
@@ -100,6 +102,52 @@ absl::Status CheckColumnNames(const JobSpec& job) {
   return absl::OkStatus();
 }
 
+// An option of a table, and what a job without spec.tables says instead.
+struct TableSetting {
+  const char* option;
+  const char* of_job;
+};
+
+// The first one of the job's first table that is not as the rest of the job says it; none: without
+// spec.tables such a table would be the same one, but for its name.
+std::optional<TableSetting> OwnSetting(const JobSpec& job) {
+  const TableConfig& t = job.tables(0);
+  const auto same = [](const auto& a, const auto& b) {
+    return a.SerializeAsString() == b.SerializeAsString();
+  };
+  if (t.has_dim() && t.dim() != job.model().embedding_dim()) {
+    return TableSetting{"dim", "spec.model.embeddingDim"};
+  }
+  if (!same(t.optimizer(), job.optimizer().sparse())) {
+    return TableSetting{"optimizer", "spec.optimizer.sparse"};
+  }
+  if (!same(t.linear(), job.optimizer().linear())) {
+    return TableSetting{"linear", "spec.optimizer.linear"};
+  }
+  if (t.has_init_scale() && t.init_scale() != job.model().init_scale()) {
+    return TableSetting{"initScale", "spec.model.initScale"};
+  }
+  if (!same(t.life_cycle(), job.life_cycle())) return TableSetting{"lifeCycle", "spec.lifeCycle"};
+  if (t.pull_codec() != job.training().pull_codec()) {
+    return TableSetting{"pullCodec", "spec.training.pullCodec"};
+  }
+  return std::nullopt;
+}
+
+// Of csv: keys of spec.fields beside spec.tables would hash the table's name.
+absl::Status ClearTableOfColumns(JobSpec& job) {
+  if (job.tables().empty()) return absl::OkStatus();
+  if (const std::optional<TableSetting> own = OwnSetting(job)) {
+    return Bad(absl::StrCat("spec.tables[0].", own->option),
+               absl::StrCat("is not as ", own->of_job,
+                            ", and beside spec.tables the keys of spec.fields hash the name of the "
+                            "table, those of spec.data.columns their column's; say it in ",
+                            own->of_job, ", and remove spec.tables"));
+  }
+  job.clear_tables();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ToFieldsForm(JobSpec& job) {
@@ -108,7 +156,10 @@ absl::Status ToFieldsForm(JobSpec& job) {
     return Bad("spec.data.format",
                "libffm says in its lines how many fields there are; name those that a table needs");
   }
-  if (job.data().format() == "csv") STRATA_RETURN_IF_BAD(CheckColumnNames(job));
+  if (job.data().format() == "csv") {
+    STRATA_RETURN_IF_BAD(CheckColumnNames(job));
+    STRATA_RETURN_IF_BAD(ClearTableOfColumns(job));
+  }
   *job.mutable_fields() = spec::FieldsOfData(job.data(), 0);
   if (job.data().format() != "csv") return absl::OkStatus();
   ClearLists(*job.mutable_data()->mutable_columns());

@@ -59,8 +59,7 @@ FieldPlan PlanField(const JobSpec& spec, const FieldConfig& config) {
   }
   if (config.has_default_value()) f.default_value = config.default_value();
   f.hash_seed = config.has_hash_seed() ? config.hash_seed() : spec.model().hash_seed();
-  // Fields of one table share its rows by value.
-  if (spec.data().format() == "csv") f.seed_name = spec.tables().empty() ? f.column : f.table;
+  if (spec.data().format() == "csv") f.seed_name = spec::KeysHashTable(spec) ? f.table : f.column;
   return f;
 }
 

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "proto/job/checks/spec_checks.h"
+#include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/format_fields.h"
 #include "proto/job/model/model_types.h"
 
@@ -27,6 +29,22 @@ namespace {
 
 constexpr uint32_t kLongestSequence = 4096;
 constexpr char kOneTable[] = "features";
+
+// The tables in which fields may have their rows. `job` outlives it, and its tables stay.
+class TableNames {
+ public:
+  explicit TableNames(const JobSpec& job) {
+    for (const TableConfig& table : job.tables()) names_.push_back(table.name());
+    if (names_.empty()) names_.push_back(kOneTable);
+    known_.insert(names_.begin(), names_.end());
+  }
+  bool Has(absl::string_view name) const { return known_.contains(name); }
+  std::string Text() const { return absl::StrJoin(names_, ", "); }
+
+ private:
+  std::vector<absl::string_view> names_;  // in the job's order
+  std::set<absl::string_view> known_;
+};
 
 // One field and where messages say that it stands.
 struct Place {
@@ -197,7 +215,7 @@ bool HasKeys(const FieldConfig& f) {
   return f.kind() != "numeric" || f.transform().type() == "bucketise";
 }
 
-absl::Status ResolveTable(const JobSpec& job, const Place& p) {
+absl::Status ResolveTable(const JobSpec& job, const TableNames& tables, const Place& p) {
   FieldConfig& f = p.field;
   if (!HasKeys(f)) {
     if (!f.table().empty()) {
@@ -211,22 +229,16 @@ absl::Status ResolveTable(const JobSpec& job, const Place& p) {
     }
     return absl::OkStatus();
   }
-  std::vector<std::string> tables;
-  for (const TableConfig& table : job.tables()) tables.push_back(table.name());
-  if (tables.empty()) tables.push_back(kOneTable);
   if (f.table().empty()) {
     if (!job.tables().empty()) {
       return Bad(p.of("table"), absl::StrCat("is missing; name a table of spec.tables for ",
-                                             p.named(), ": ", absl::StrJoin(tables, ", ")));
+                                             p.named(), ": ", tables.Text()));
     }
     f.set_table(kOneTable);
   }
-  for (const std::string& table : tables) {
-    if (f.table() == table) return absl::OkStatus();
-  }
-  return Bad(p.of("table"),
-             absl::StrCat("'", f.table(), "' of ", p.named(),
-                          " is no table of the job; there are: ", absl::StrJoin(tables, ", ")));
+  if (tables.Has(f.table())) return absl::OkStatus();
+  return Bad(p.of("table"), absl::StrCat("'", f.table(), "' of ", p.named(),
+                                         " is no table of the job; there are: ", tables.Text()));
 }
 
 absl::Status CheckSeparator(const std::string& at, const std::string& text) {
@@ -297,13 +309,13 @@ absl::Status ResolveVocabulary(const Place& p) {
   return CheckRange(at + "outOfVocabulary", v.out_of_vocabulary(), 1, 1u << 30);
 }
 
-absl::Status ResolveField(const JobSpec& job, const Place& p) {
+absl::Status ResolveField(const JobSpec& job, const TableNames& tables, const Place& p) {
   STRATA_RETURN_IF_BAD(CheckChoice(p.of("kind"), p.field.kind(),
                                    {"categorical", "multiValued", "sequence", "numeric"}));
   if (p.field.column().empty()) p.field.set_column(p.field.name());
   STRATA_RETURN_IF_BAD(CheckOptions(p));
   STRATA_RETURN_IF_BAD(CheckTransform(p));
-  STRATA_RETURN_IF_BAD(ResolveTable(job, p));
+  STRATA_RETURN_IF_BAD(ResolveTable(job, tables, p));
   STRATA_RETURN_IF_BAD(ResolveSeparators(job, p));
   STRATA_RETURN_IF_BAD(CheckOneValue(p));
   if (p.field.kind() == "multiValued") STRATA_RETURN_IF_BAD(ResolveMultiValued(p));
@@ -314,7 +326,7 @@ absl::Status ResolveField(const JobSpec& job, const Place& p) {
 // Line numbers of two files would be the same keys, as would buckets of two numbers of them. Fields
 // share rows by table, without spec.tables by column.
 absl::Status CheckVocabularies(JobSpec& job) {
-  const bool by_table = !job.tables().empty();
+  const bool by_table = KeysHashTable(job);
   std::map<std::pair<std::string, uint64_t>, const FieldConfig*> first;
   for (int i = 0; i < job.fields_size(); ++i) {
     const FieldConfig& f = job.fields(i);
@@ -370,11 +382,12 @@ absl::Status CheckDefaults(const JobSpec& job) {
 absl::Status ResolveFields(JobSpec& job) {
   if (job.fields().empty()) return absl::OkStatus();
   STRATA_RETURN_IF_BAD(CheckRange("spec.fields (fields)", job.fields_size(), 1, kMostFields));
+  const TableNames tables(job);
   std::map<std::string, std::string> seen;
   for (int i = 0; i < job.fields_size(); ++i) {
     const Place place{*job.mutable_fields(i), PlaceOf(i)};
     STRATA_RETURN_IF_BAD(CheckName(place, seen));
-    STRATA_RETURN_IF_BAD(ResolveField(job, place));
+    STRATA_RETURN_IF_BAD(ResolveField(job, tables, place));
   }
   STRATA_RETURN_IF_BAD(CheckVocabularies(job));
   return job.data().format() == "csv" ? CheckCsvColumns(job) : CheckFormatFields(job);

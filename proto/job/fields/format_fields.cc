@@ -1,5 +1,6 @@
 #include "proto/job/fields/format_fields.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

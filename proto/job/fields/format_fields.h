@@ -4,15 +4,10 @@
 #ifndef STRATA_PROTO_JOB_FIELDS_FORMAT_FIELDS_H_
 #define STRATA_PROTO_JOB_FIELDS_FORMAT_FIELDS_H_
 
-#include <cstdint>
-
 #include "absl/status/status.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata::spec {
-
-// Of a job, and of a line of libffm.
-inline constexpr uint32_t kMostFields = 1u << 16;
 
 // `job` is not of csv, and its fields have columns and kinds. INVALID_ARGUMENT: a column that the
 // format does not have, one that is named twice, or more than a name and a table.

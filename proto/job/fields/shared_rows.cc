@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/checks/shown.h"
+#include "proto/job/fields/data_fields.h"
 
 namespace strata {
 namespace {
@@ -34,8 +35,8 @@ std::string OtherRows(const FieldPlan& a, const FieldPlan& b) {
 }
 
 std::string NoSharedRows(const JobSpec& spec) {
-  // Without spec.tables each column has keys of its own; other formats hash nothing, or places.
-  if (spec.data().format() != "csv" || spec.tables().empty()) return "";
+  // Else each column has keys of its own; other formats hash nothing, or places.
+  if (!spec::KeysHashTable(spec)) return "";
   const FieldsPlan plan = PlanFields(spec, 0);
   std::map<absl::string_view, const FieldPlan*> first;  // by table
   std::string text;

@@ -156,7 +156,7 @@ const char* KeysOf(const FieldConfig& config, const JobSpec& spec) {
   if (config.table().empty()) return "";
   if (IsCriteoData(spec.data())) return kByPlace;
   if (spec.data().format() != "csv") return kByValue;
-  return spec.fields().empty() || spec.tables().empty() ? kByColumn : kByTable;
+  return spec::KeysHashTable(spec) ? kByTable : kByColumn;
 }
 
 SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
@@ -317,10 +317,10 @@ std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {
   if (tensor.name == "interaction_weight" && tasks > 1) columns = tasks;
   if (absl::ConsumeSuffix(&stem, "_weight") ||
       (absl::StartsWith(stem, "cross_") && absl::ConsumeSuffix(&stem, "_u"))) {
-    const std::string bias = absl::StrCat(stem, "_bias");
-    for (size_t i = 0; i < tables.tensor_count(); ++i) {
-      if (tables.tensor(i).name == bias) columns = tables.tensor(i).elements;
-    }
+    // A layer's biases come behind its weights (model_tables.h).
+    const bool is_last = number + 1 == tables.tensor_count();
+    const TensorSpec* next = is_last ? nullptr : &tables.tensor(number + 1);
+    if (next != nullptr && next->name == absl::StrCat(stem, "_bias")) columns = next->elements;
   } else if (absl::StartsWith(stem, "cross_") && absl::EndsWith(stem, "_v")) {
     columns = tables.cross_rank;
   }

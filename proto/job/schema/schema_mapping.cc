@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -30,6 +31,24 @@ template <typename Part>
 std::string NameAndShape(const Part& part) {
   return absl::StrCat(part.name(), " ", ShapeText(part));
 }
+
+// Floats that fields have among an example's. The schema outlives it.
+class Widths {
+ public:
+  explicit Widths(const Schema& schema) {
+    for (const SchemaTable& table : schema.tables()) {
+      if (!table.segments().empty()) tables_.emplace(table.name(), table.segments(0).dim());
+    }
+  }
+  // 0 of a number.
+  uint32_t Of(const SchemaField& field) const {
+    const auto table = tables_.find(field.table());
+    return table == tables_.end() ? 0 : table->second;
+  }
+
+ private:
+  std::map<absl::string_view, uint32_t> tables_;
+};
 
 // Tables and tensors: what has weights.
 class WeightMapper {
@@ -108,19 +127,11 @@ class WeightMapper {
         return !numbers_alone || f.table().empty();
       });
     };
+    const Widths saved(saved_), now(now_);
     return !std::equal(first(saved_.fields()), saved_.fields().end(), first(now_.fields()),
-                       now_.fields().end(), [this](const SchemaField& a, const SchemaField& b) {
-                         return fields_.Now(a.name()) == b.name() &&
-                                WidthIn(saved_, a) == WidthIn(now_, b);
+                       now_.fields().end(), [&](const SchemaField& a, const SchemaField& b) {
+                         return fields_.Now(a.name()) == b.name() && saved.Of(a) == now.Of(b);
                        });
-  }
-  // Floats that a field has among an example's: 0 of a number.
-  static uint32_t WidthIn(const Schema& schema, const SchemaField& field) {
-    for (const SchemaTable& table : schema.tables()) {
-      if (table.name() != field.table() || table.segments().empty()) continue;
-      return table.segments(0).dim();
-    }
-    return 0;
   }
 
   // Loaded, but that columns of labels lie elsewhere.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -145,11 +144,11 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   return d.text();
 }
 
-std::string FieldsText(std::vector<absl::string_view> names) {
+std::string FieldsText(const std::vector<absl::string_view>& names) {
   const char* of = names.size() == 1 ? "field " : "fields ";
-  const size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;
-  names.resize(names.size() - more);
-  return absl::StrCat(of, absl::StrJoin(names, ", "),
+  const size_t named = std::min(names.size(), kMostNames), more = names.size() - named;
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(named);
+  return absl::StrCat(of, absl::StrJoin(names.begin(), end, ", "),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
@@ -158,7 +157,7 @@ std::string FieldsHashing(const Schema& schema, absl::string_view table) {
   for (const SchemaField& f : schema.fields()) {
     if (f.table() == table && f.keys() == "table") names.push_back(f.name());
   }
-  return names.empty() ? "" : FieldsText(std::move(names));
+  return names.empty() ? "" : FieldsText(names);
 }
 
 std::string RowSpace(const SchemaField& field, absl::string_view table) {

@@ -28,7 +28,7 @@ bool HashesColumn(const SchemaField& field);
 
 // "field item", "fields item, clicks": of more than 20 the first 20, and how many more there are.
 // REQUIRES: there is one.
-std::string FieldsText(std::vector<absl::string_view> names);
+std::string FieldsText(const std::vector<absl::string_view>& names);
 
 // The fields whose keys hash the name of a table: "fields item, clicks", or empty.
 std::string FieldsHashing(const Schema& schema, absl::string_view table);

@@ -27,6 +27,12 @@ void AddSame(const Part& saved, const Part& now, std::string beside, PartEntries
   if (other_column) entry.change = SchemaChange::kRenamed;
 }
 
+// Whether LinesChange says the same of both. REQUIRES: both have lines.
+bool HaveSameLines(const SchemaField& a, const SchemaField& b) {
+  return a.vocabulary() == b.vocabulary() && a.vocabulary_values() == b.vocabulary_values() &&
+         a.out_of_vocabulary() == b.out_of_vocabulary();
+}
+
 class FieldMapper {
  public:
   FieldMapper(const Schema& saved, const Schema& now,
@@ -46,6 +52,7 @@ class FieldMapper {
     for (const SchemaField& field : saved.fields()) {
       if (!loaded_tables_.contains(field.table())) continue;
       with_rows_[RowSpace(field, tables_.Now(field.table()))].push_back(field.name());
+      NoteSavedLines(field);
     }
   }
 
@@ -187,6 +194,18 @@ class FieldMapper {
     if (LineSpace(saved, tables_.Now(saved.table())) == space) compared_.insert(std::move(space));
   }
 
+  // Fields of one job that share lines have one vocabulary: there is hardly a second one to look
+  // at. REQUIRES: the rows of the checkpoint's field are loaded.
+  void NoteSavedLines(const SchemaField& saved) {
+    std::string space = LineSpace(saved, tables_.Now(saved.table()));
+    if (space.empty()) return;
+    std::vector<const SchemaField*>& others = with_lines_[std::move(space)];
+    const bool known = std::any_of(others.begin(), others.end(), [&](const SchemaField* other) {
+      return HaveSameLines(*other, saved);
+    });
+    if (!known) others.push_back(&saved);
+  }
+
   // Lines of a vocabulary are keys of their table, whatever column they are read from: those of any
   // field of the checkpoint are rows of this one. False: there is none whose lines are other
   // values.
@@ -194,17 +213,17 @@ class FieldMapper {
     const std::string space = LineSpace(now, now.table());
     if (space.empty() || compared_.contains(space)) return false;
     if (STRATA_MUTATION("schema.lines_by_column")) return false;
-    for (const SchemaField& saved : saved_.fields()) {
-      if (!loaded_tables_.contains(saved.table())) continue;
-      if (LineSpace(saved, tables_.Now(saved.table())) != space) continue;
-      const std::string change = LinesChange(saved, now, files_);
+    const auto same = with_lines_.find(space);
+    if (same == with_lines_.end()) return false;
+    for (const SchemaField* saved : same->second) {
+      const std::string change = LinesChange(*saved, now, files_);
       if (change.empty()) continue;
       SchemaEntry& entry = entries_.Say(
           SchemaChange::kChangedMeaning, now.name(),
           absl::StrCat("its values would have, line by line, the rows of the checkpoint's field ",
-                       saved.name(), ", and ", change));
-      entry.table = saved.table();
-      entry.rows_of = saved.name();
+                       saved->name(), ", and ", change));
+      entry.table = saved->table();
+      entry.rows_of = saved->name();
       return true;
     }
     return false;
@@ -219,6 +238,8 @@ class FieldMapper {
   std::map<std::string, absl::string_view> staying_tables_;  // the same by their names in the job
   // The checkpoint's fields whose rows are loaded, by RowSpace.
   std::map<std::string, std::vector<absl::string_view>> with_rows_;
+  // The first of those of each vocabulary, by LineSpace.
+  std::map<std::string, std::vector<const SchemaField*>> with_lines_;
   std::set<std::string> compared_;  // LineSpaces of fields that have a name there
   PartEntries entries_;
 };

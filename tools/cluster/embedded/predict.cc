@@ -54,18 +54,19 @@ absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
 
 // A file has one list of values: fields of which the model knows others cannot share it.
 absl::Status CheckNamed(const JobSpec& spec, const Schema& saved) {
-  std::map<std::string, const SchemaField*> of_file;
+  std::map<std::string, const SchemaField*> known, of_file;
+  for (const SchemaField& field : saved.fields()) {
+    if (!field.vocabulary().empty()) known[field.name()] = &field;
+  }
   for (const FieldConfig& f : spec.fields()) {
-    if (!f.has_vocabulary()) continue;
-    for (const SchemaField& field : saved.fields()) {
-      if (field.name() != f.name() || field.vocabulary().empty()) continue;
-      const auto [other, is_new] = of_file.emplace(f.vocabulary().file(), &field);
-      if (is_new || other->second->vocabulary() == field.vocabulary()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--vocabulary: ", f.vocabulary().file(), " cannot be the vocabulary of field '",
-          other->second->name(), "' and of field '", field.name(),
-          "', of which the model knows other values; give each its own file"));
-    }
+    const auto field = known.find(f.name());
+    if (!f.has_vocabulary() || field == known.end()) continue;
+    const auto [other, is_new] = of_file.emplace(f.vocabulary().file(), field->second);
+    if (is_new || other->second->vocabulary() == field->second->vocabulary()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--vocabulary: ", f.vocabulary().file(), " cannot be the vocabulary of field '",
+        other->second->name(), "' and of field '", f.name(),
+        "', of which the model knows other values; give each its own file"));
   }
   return absl::OkStatus();
 }

@@ -27,7 +27,7 @@ std::string Shown(const std::vector<std::string>& names) {
 
 bool CsvColumns::Has(const std::string& wanted) const {
   if (wanted.empty()) return true;
-  if (header && std::find(names.begin(), names.end(), wanted) != names.end()) return true;
+  if (places.contains(wanted)) return true;
   uint64_t position = 0;
   if (ParseUnsigned(wanted, &position) != NumberError::kNone) return !header;
   return position < names.size();
@@ -35,15 +35,10 @@ bool CsvColumns::Has(const std::string& wanted) const {
 
 absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::string& where) const {
   if (wanted.empty()) return absl::InvalidArgumentError(absl::StrCat(where, " is empty"));
-  if (header) {
-    const auto found = std::find(names.begin(), names.end(), wanted);
-    if (found != names.end()) {
-      if (std::find(found + 1, names.end(), wanted) != names.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
-                                                       " twice; give positions instead"));
-      }
-      return static_cast<size_t>(found - names.begin());
-    }
+  if (const auto place = places.find(wanted); place != places.end()) {
+    if (!place->second.again) return place->second.first;
+    return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
+                                                   " twice; give positions instead"));
   }
   uint64_t position = 0;
   if (ParseUnsigned(wanted, &position) != NumberError::kNone) {
@@ -81,6 +76,10 @@ absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char del
   if (cursor.error() != nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("first line of the csv file, column ", cursor.column(), ": ", cursor.error()));
+  }
+  for (size_t i = 0; header && i < columns.names.size(); ++i) {
+    const auto [place, fresh] = columns.places.try_emplace(columns.names[i], CsvColumns::Place{i});
+    if (!fresh) place->second.again = true;
   }
   return columns;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,15 @@
 namespace strata {
 
 struct CsvColumns {
+  // Where a name stands in the header.
+  struct Place {
+    size_t first = 0;
+    bool again = false;
+  };
+
   bool header = true;
-  std::vector<std::string> names;  // without a header: positions
+  std::vector<std::string> names;       // without a header: positions
+  std::map<std::string, Place> places;  // of the header's names; without one: none
 
   // Whether Find would find something, or has a fault of `wanted` to tell.
   bool Has(const std::string& wanted) const;

@@ -10,9 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "proto/job/fields/field_plan.h"
 #include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/csv_cursor.h"
 #include "worker/data/formats/feature_hash.h"
+#include "worker/data/formats/field_reader.h"
 #include "worker/data/formats/number_text.h"
 #include "worker/data/formats/target_columns.h"
 
@@ -68,14 +70,9 @@ struct Places {
 
 class CsvParser : public LineParser {
  public:
-  CsvParser(Layout layout, TargetColumns targets, const ColumnsSpec& columns, uint64_t hash_seed)
+  CsvParser(Layout layout, TargetColumns targets, const FieldsPlan& plan)
       : layout_(std::move(layout)), targets_(std::move(targets)) {
-    for (const std::string& column : columns.categorical()) {
-      field_seeds_.push_back(NamedFieldSeed(hash_seed, column));
-    }
-    for (const MultiValuedColumn& column : columns.multi_valued()) {
-      field_seeds_.push_back(NamedFieldSeed(hash_seed, column.column()));
-    }
+    for (const FieldPlan* field : plan.ByNumber()) field_seeds_.push_back(SeedOf(*field));
   }
 
   uint32_t numeric() const override { return layout_.numeric; }
@@ -298,8 +295,8 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
   if (absl::Status s = AssignAll(columns, targets, *names, &layout.columns); !s.ok()) return s;
   layout.numeric = static_cast<uint32_t>(columns.numeric_size());
   layout.categorical = static_cast<uint32_t>(columns.categorical_size());
-  return std::unique_ptr<LineParser>(std::make_unique<CsvParser>(
-      std::move(layout), std::move(targets), columns, spec.model().hash_seed()));
+  return std::unique_ptr<LineParser>(
+      std::make_unique<CsvParser>(std::move(layout), std::move(targets), PlanFields(spec)));
 }
 
 }  // namespace strata

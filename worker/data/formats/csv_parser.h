@@ -15,17 +15,17 @@
 namespace strata {
 
 // Fields may be quoted (csv_cursor.h). Numbers may have spaces around them; missing is 0. A
-// category is its bytes, hashed by feature_hash.h with field = its index in columns.categorical;
-// missing is the empty string. A multi-valued column is split at its separator, empty parts are
-// left out, and each value is hashed as a category of field categorical + its index in
-// columns.multi_valued; without any value it is missing. With mean pooling its features have the
-// value 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
+// category is its bytes, hashed as PlanFields and SeedOf say; missing is the empty string. A
+// multi-valued column is split at its separator, empty parts are left out, and each value is hashed
+// as a category; without any value it is missing. With mean pooling its features have the value
+// 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
 // as many columns as `first_line` (without newline): the header, or with columns.header false the
 // first line of data, or `known_columns` (ReadCsvColumns). INVALID_ARGUMENT names the column and
 // the field of the job file: a column that is not in the file, in two lists, or in none (unless
 // columns.ignored is ["*"]). Where labels are optional, columns of labels and weights need not be
 // in the file. Labels and weights: target_columns.h. Of the job, whose labels are resolved,
-// data.columns, labels, sampleWeight and model.hashSeed count.
+// data.columns, labels, sampleWeight and model.hashSeed count. REQUIRES: it is of csv, and has no
+// spec.fields.
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
                                                           absl::string_view first_line,
                                                           Labels labels = Labels::kRequired,

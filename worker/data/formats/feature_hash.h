@@ -38,9 +38,9 @@ constexpr uint64_t FieldSeed(uint64_t hash_seed, uint32_t field) {
 }
 
 // Csv: the same with XXH3_64bits(name) in place of field + 1. The name is the column's, as
-// spec.data.columns or spec.fields has it; where that is a position, its digits. Fields of a table
-// of spec.tables go by the table's name, so that they share its rows. Each value of a multi-valued
-// column is hashed so. In Python:
+// spec.data.columns or spec.fields has it; where that is a position, its digits. In a job of both
+// spec.fields and spec.tables it is the name of the field's table, so that fields share its rows.
+// Each value of a multi-valued column is hashed so. In Python:
 //
 //   seed = mix64((hash_seed * 0x9e3779b97f4a7c15 + xxhash.xxh3_64_intdigest(name)) % 2**64)
 inline uint64_t NamedFieldSeed(uint64_t hash_seed, absl::string_view name) {

@@ -115,6 +115,33 @@ TEST_CASE("a form in which fields would have other names is refused", "[job]") {
         "spec.data.columns cannot say");
 }
 
+// Keys of columns hash the column's name, and those of fields beside spec.tables the table's.
+TEST_CASE("columns with a table are fields without one, or have no such form", "[job]") {
+  TrainingJob columns = FieldsJob();
+  JobSpec& spec = *columns.mutable_spec();
+  spec.clear_fields();
+  for (const char* c : {"user", "item"}) spec.mutable_data()->mutable_columns()->add_categorical(c);
+  spec.mutable_data()->mutable_columns()->add_ignored("*");
+  spec.add_tables()->set_name("features");
+  REQUIRE(ResolveJob(columns).ok());
+  TrainingJob fields = columns;
+  REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
+  REQUIRE(ResolveJob(fields).ok());
+  CHECK(fields.spec().tables().empty());
+  const FieldsPlan plan = PlanFields(columns.spec()), other = PlanFields(fields.spec());
+  REQUIRE(other.fields.size() == 2);
+  for (size_t f = 0; f < 2; ++f) {
+    CHECK(plan.fields[f].seed_name == plan.fields[f].column);
+    CHECK(other.fields[f].seed_name == plan.fields[f].seed_name);
+  }
+  const auto saved = DeclaredSchema(columns.spec()), now = DeclaredSchema(fields.spec());
+  REQUIRE((saved.ok() && now.ok()));
+  CHECK(CheckResume(MapSchemas(*saved, *now)).message() == "");
+  // What the table has of its own the fields' would not.
+  spec.mutable_tables(0)->set_dim(8);
+  CHECK_FALSE(ToFieldsForm(spec).ok());
+}
+
 TEST_CASE("what columns cannot say is named", "[job]") {
   const auto problem = [](const char* field) {
     TrainingJob job = FieldsJob();
@@ -143,6 +170,26 @@ TEST_CASE("an empty default of a category is the one that columns have", "[job]"
       "name: 'f' kind: 'categorical' default_value: ''", job.mutable_spec()->add_fields()));
   REQUIRE(ResolveJob(job).ok());
   CHECK(ToColumnsForm(*job.mutable_spec()).message() == "");
+}
+
+// Each was compared with each field of the format.
+TEST_CASE("as many fields as libffm has have a short form", "[job]") {
+  TrainingJob job = FieldsJob();
+  JobSpec& spec = *job.mutable_spec();
+  spec.clear_fields();
+  spec.clear_labels();
+  spec.mutable_data()->set_format("libffm");
+  for (int i = 65535; i >= 0; --i) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(std::to_string(i));
+    field.set_kind("multiValued");
+  }
+  REQUIRE(ResolveJob(job).ok());
+  JobSpec short_form = spec;
+  CHECK(ToColumnsForm(short_form).ok());
+  CHECK(short_form.fields().empty());
+  spec.mutable_fields(65530)->set_name("item");
+  CHECK_FALSE(ToColumnsForm(spec).ok());
 }
 
 TEST_CASE("criteo's own fields are its short form", "[job]") {

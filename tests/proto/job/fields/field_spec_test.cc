@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/job/job_spec.h"
 #include "tests/proto/job/fields/fields_job.h"
@@ -267,6 +266,21 @@ TEST_CASE("fields name tables of the job", "[job]") {
         "and have other vocabularies; give one of them a hashSeed of its own, or another table");
 }
 
+// Each field made a list of all tables.
+TEST_CASE("as many fields and tables as there may be are one job's", "[job]") {
+  const std::string rest(50, 't');
+  CHECK(Problem([&](JobSpec& spec) {
+          spec.clear_fields();
+          for (int t = 0; t < 1024; ++t) spec.add_tables()->set_name(absl::StrCat(rest, t));
+          for (int i = 0; i < 65536; ++i) {
+            FieldConfig& field = *spec.add_fields();
+            field.set_name(absl::StrCat("f", i));
+            field.set_kind("categorical");
+            field.set_table(spec.tables(1023 - i % 1024).name());
+          }
+        }) == "OK");
+}
+
 TEST_CASE("fields of one column share its rows, and so a vocabulary", "[job]") {
   const auto same_column = [](JobSpec& s) {
     for (const int i : {0, 1}) {
@@ -384,29 +398,6 @@ TEST_CASE("fields of libffm are named by their numbers", "[job]") {
   }
   CHECK(problem({"7", "9", "7"}) ==
         "spec.fields[2].column: '7' is that of field 'f1' too; name each column once");
-}
-
-TEST_CASE("columns of csv are fields of the same names", "[job]") {
-  DataSpec data;
-  data.set_format("csv");
-  ColumnsSpec& columns = *data.mutable_columns();
-  columns.set_label("y");
-  columns.add_numeric("a b");
-  columns.add_numeric("a.b");
-  columns.add_categorical("c");
-  MultiValuedColumn* tags = columns.add_multi_valued();
-  tags->set_column("t");
-  tags->set_separator(";");
-  tags->set_pooling("mean");
-  const auto fields = spec::FieldsOfData(data, 0);
-  REQUIRE(fields.size() == 4);
-  CHECK(fields[0].name() == "a_b");
-  CHECK(fields[0].column() == "a b");
-  CHECK(fields[1].name() == "a_b_2");
-  CHECK(fields[2].kind() == "categorical");
-  CHECK(fields[3].separator() == ";");
-  CHECK(fields[3].pooling() == "mean");
-  CHECK(fields[3].has_default_value());
 }
 
 }  // namespace

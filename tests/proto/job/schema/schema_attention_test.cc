@@ -120,5 +120,32 @@ TEST_CASE("a tensor of attention names its sequence", "[schema_attention]") {
   CHECK(items.Of("attention_others_0_weight").empty());
 }
 
+// Each sequence looked at all fields for its item, and each layer at all tensors for its biases.
+TEST_CASE("as many sequences as din may have are described in no time", "[schema]") {
+  constexpr int kSequences = 16384;
+  JobSpec spec;
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  spec.mutable_model()->set_type("din");
+  spec.mutable_model()->add_hidden(8);
+  spec.mutable_model()->add_attention_hidden(3);
+  spec.add_tables()->set_name("items");
+  spec.mutable_tables(0)->set_dim(1);
+  for (int i = 0; i <= kSequences; ++i) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(i == 0 ? "item" : absl::StrCat("s", i));
+    field.set_kind(i == 0 ? "categorical" : "sequence");
+    field.set_table("items");
+    if (i > 0) field.set_max_length(1);
+  }
+  const Schema schema = SchemaOf(Resolved(spec));
+  REQUIRE(schema.tensors_size() == 4 * kSequences + 4);
+  const SchemaTensor& last = schema.tensors(4 * kSequences - 4);
+  CHECK(last.name() == absl::StrCat("attention_s", kSequences, "_0_weight"));
+  CHECK(last.shape_size() == 2);
+  CHECK(last.shape(0) == 4);
+  CHECK(last.shape(1) == 3);
+  CHECK(CheckResume(MapSchemas(schema, schema)).message() == "");
+}
+
 }  // namespace
 }  // namespace strata

@@ -167,6 +167,34 @@ TEST_CASE("a field of another name is not compared with rows that are not loaded
   CHECK(Problem(saved, same, Init(true, true, {{"tags", ""}})) == "OK");
 }
 
+// Each was compared with each of the checkpoint: it took minutes, and the scheduler's lock with it.
+TEST_CASE("as many new fields of vocabularies as there may be are compared in no time",
+          "[schema_readers]") {
+  const auto schema = [](const std::string& name, const char* keys) {
+    Schema out = Of({{"item", "items"}});
+    const SchemaField item = out.fields(0);
+    out.clear_fields();
+    for (int i = 0; i < 65536; ++i) {
+      SchemaField& field = *out.add_fields() = item;
+      field.set_name(absl::StrCat(name, i));
+      field.set_column(field.name());
+      field.set_keys(keys);
+      field.set_out_of_vocabulary(1);
+      field.set_vocabulary("v");
+      field.set_vocabulary_values(2);
+    }
+    return out;
+  };
+  const std::string by_column = Text(schema("a", "column"), schema("b", "column"));
+  CHECK(absl::StrContains(by_column, "new: field b0, field b1, "));
+  CHECK(absl::StrContains(by_column, "dropped: field a0, field a1, "));
+  // All of them have the lines of one another, and are told so by the first twenty.
+  const std::string by_table = Text(schema("a", "table"), schema("b", "table"));
+  CHECK(
+      absl::StrContains(by_table, "new: field b0 (equal values have the rows of fields a0, a1, "));
+  CHECK(absl::StrContains(by_table, "a19 and 65516 more), field b1 "));
+}
+
 TEST_CASE("values of a number are not its buckets", "[schema_readers]") {
   JobSpec spec = Job({{"user", "rows"}, {"cost", "rows", "price"}});
   const Schema now = SchemaOf(spec);

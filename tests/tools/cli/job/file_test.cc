@@ -46,6 +46,27 @@ TEST_CASE("every path that says where data lie is relative to the job file", "[j
   CHECK(job->spec().output().removed() == "/jobs/gone");
 }
 
+// Fields that share rows have one vocabulary, however its file is called.
+TEST_CASE("a vocabulary is one file by whatever path it is named", "[job_file]") {
+  const absl::StatusOr<TrainingJob> job = Parse(
+      "apiVersion: strata/v1\n"
+      "kind: TrainingJob\n"
+      "metadata: {name: j}\n"
+      "spec:\n"
+      "  data: {format: csv, train: [t.csv], columns: {label: y}}\n"
+      "  model: {type: lr}\n"
+      "  fields:\n"
+      "    - {name: a, column: c, kind: categorical, vocabulary: {file: items.txt}}\n"
+      "    - {name: b, column: c, kind: categorical, vocabulary: {file: ./items.txt}}\n"
+      "    - {name: d, column: c, kind: categorical, vocabulary: {file: old/..//items.txt}}\n"
+      "    - {name: e, column: c, kind: categorical, vocabulary: {file: /jobs/items.txt}}\n");
+  INFO(job.status());
+  REQUIRE(job.ok());
+  for (const FieldConfig& field : job->spec().fields()) {
+    CHECK(field.vocabulary().file() == "/jobs/items.txt");
+  }
+}
+
 TEST_CASE("a path may begin with the user's home", "[job_file]") {
   const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
   setenv("HOME", "/users/ada", 1);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/job/job_spec.h"
 #include "worker/data/formats/feature_hash.h"
 #include "worker/data/formats/natural_log.h"
@@ -361,6 +362,25 @@ TEST_CASE("columns that are not there are named", "[data][csv]") {
         "3: column prize: \"-1e39\" is out of float32's range (3.4e38); scale the numbers, or "
         "write 0 for tiny ones");
   CHECK(Fault(*ParserOf(spec, "y,prize"), "0,1", "0,1,2") == "1: found 3 columns, expected 2");
+}
+
+// The header was searched for each column, for each file.
+TEST_CASE("as many columns as a job may have are found in no time", "[data][csv]") {
+  JobSpec spec = JobOf({"name: 'c0' kind: 'numeric'"});
+  const FieldConfig first = spec.fields(0);
+  std::string header = "y", line = "1";
+  for (int i = 1; i < 65536; ++i) {
+    FieldConfig& field = *spec.add_fields();
+    field = first;
+    field.set_name(absl::StrCat("c", i));
+    field.set_column(field.name());
+    absl::StrAppend(&header, ",c", 65536 - i);
+    absl::StrAppend(&line, ",", 65536 - i);
+  }
+  const auto parser = ParserOf(spec, header + ",c0");
+  const Batch batch = Parse(*parser, {line + ",0"});
+  REQUIRE(batch.dense.size() == 65536);
+  for (size_t i = 0; i < 65536; i += 4369) CHECK(batch.dense[i] == static_cast<float>(i));
 }
 
 }  // namespace

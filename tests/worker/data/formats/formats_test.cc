@@ -28,6 +28,7 @@ namespace {
 
 JobSpec CsvJob(const ColumnsSpec& columns) {
   JobSpec spec;
+  spec.mutable_data()->set_format("csv");
   *spec.mutable_data()->mutable_columns() = columns;
   spec.mutable_model()->set_hash_seed(5);
   return spec;

@@ -51,6 +51,7 @@ ColumnsSpec CsvColumns(bool multi_valued) {
 
 JobSpec CsvJob(bool multi_valued) {
   JobSpec spec;
+  spec.mutable_data()->set_format("csv");
   *spec.mutable_data()->mutable_columns() = CsvColumns(multi_valued);
   return spec;
 }

@@ -75,6 +75,7 @@ ColumnsSpec Columns() {
 
 JobSpec CsvJob(const ColumnsSpec& columns) {
   JobSpec spec;
+  spec.mutable_data()->set_format("csv");
   *spec.mutable_data()->mutable_columns() = columns;
   return spec;
 }

@@ -37,6 +37,7 @@ std::string Fault(const LineParser& parser, const std::string& line) {
 // Csv with three labels and weights.
 JobSpec LabelledCsv() {
   JobSpec spec;
+  spec.mutable_data()->set_format("csv");
   ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
   columns.add_categorical("c");
   const auto add = [&spec](const char* name, const char* kind) {

@@ -59,8 +59,9 @@ FieldPlan PlanField(const JobSpec& spec, const FieldConfig& config) {
   }
   if (config.has_default_value()) f.default_value = config.default_value();
   f.hash_seed = config.has_hash_seed() ? config.hash_seed() : spec.model().hash_seed();
-  // Fields of one table share its rows by value.
-  if (spec.data().format() == "csv") f.seed_name = spec.tables().empty() ? f.column : f.table;
+  // Fields of one table share its rows by value, but for those that data.columns says.
+  const bool by_column = spec.tables().empty() || spec.fields().empty();
+  if (spec.data().format() == "csv") f.seed_name = by_column ? f.column : f.table;
   return f;
 }
 

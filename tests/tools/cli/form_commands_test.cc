@@ -108,10 +108,11 @@ TEST_CASE("columns as fields and back are one job and one model", "[strata]") {
   const nlohmann::json back = nlohmann::json::parse(user.Read("back.json"));
   CHECK_FALSE(back.at("spec").contains("fields"));
   CHECK_FALSE(back.at("spec").contains("labels"));
-  CHECK(ModelHash(user, "back.json") == hash);
+  // Such a table says nothing, and is left out.
+  if (shape.name == "table") CHECK(ModelHash(user, "back.json") == hash);
   if (shape.name != "table") CHECK(user.Read("back.json") == user.Read("columns.json"));
-  Resume(user, "fields.json", 2);  // from a checkpoint of the other form
-  Resume(user, "job.yaml", 3);
+  Resume(user, "job.yaml", 2);  // from a checkpoint of the other form
+  Resume(user, "fields.json", 3);
 }
 
 TEST_CASE("fields as columns and back are one job and one model", "[strata]") {
@@ -151,6 +152,11 @@ TEST_CASE("what the other form means else is said, and what it cannot say is nam
   CHECK(Change(user, "job.yaml", "fields", "fields.json") ==
         "strata: note: in spec.labels a line whose label 'y' is empty says nothing of it, and is a "
         "good line; in spec.data.columns.label it is a bad one\njob.yaml is right\n");
+  // The schema is that of the job that is printed.
+  CHECK(user.Strata("validate -f job.yaml").err.find("\nlabel label  binary  column y  loss ") !=
+        std::string::npos);
+  CHECK(user.Strata("validate --form fields -f job.yaml").err.find("\nlabel y  binary  loss ") !=
+        std::string::npos);
   // And that is so: a line without a label is bad in one form, and says nothing in the other.
   user.Write("train.csv", user.Read("train.csv") + ",1,c1,d1,t\n");
   CHECK(user.Strata("train --overwrite -f job.yaml").exit_code == 1);

@@ -1,14 +1,14 @@
 #include "proto/job/fields/field_form.h"
 
-#include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/checks/spec_checks.h"
 #include "proto/job/fields/data_fields.h"
+#include "proto/job/fields/label_form.h"
 
 namespace strata {
 namespace {
@@ -73,31 +73,21 @@ absl::Status FieldsToColumns(JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Names and tables are all that a job says of the fields of other formats.
-absl::Status CheckFormatForm(const JobSpec& job) {
-  const auto fields = spec::FieldsOfData(job.data(), static_cast<uint32_t>(job.fields_size()));
-  std::map<absl::string_view, int> by_column;  // each is of one field
-  for (int i = 0; i < job.fields_size(); ++i) by_column[job.fields(i).column()] = i;
-  for (const FieldConfig& own : fields) {
-    const auto named = by_column.find(own.column());
-    if (named == by_column.end() || job.fields(named->second).name() == own.name()) continue;
-    return Bad(absl::StrCat("spec.fields[", named->second, "].name"),
-               absl::StrCat("'", job.fields(named->second).name(), "' is a name for ", own.name(),
-                            " of the format, which spec.data cannot say"));
-  }
-  return absl::OkStatus();
+// What the field of a column is called without spec.fields, of other formats than csv.
+std::string OwnName(const DataSpec& data, const std::string& column) {
+  const bool one = data.format() == "libfm" || data.format() == "libsvm";
+  return one ? spec::FieldsOfData(data, 0)[0].name() : column;
 }
 
-// Metrics and --resume go by names, and without spec.fields a field is called as its column.
-absl::Status CheckColumnNames(const JobSpec& job) {
-  for (const FieldConfig& f : spec::FieldsOfData(job.data(), 0)) {
-    if (f.name() == f.column()) continue;
-    return Bad(
-        "spec.data.columns",
-        absl::StrCat("column '", f.column(),
-                     "' is no name of a field (letters, digits, '_' and '-', at most 63), and "
-                     "under another --resume would find another field; keep "
-                     "spec.data.columns, or rename the column in the data"));
+// Names and tables are all that a job says of the fields of other formats.
+absl::Status CheckFormatForm(const JobSpec& job) {
+  for (int i = 0; i < job.fields_size(); ++i) {
+    const FieldConfig& f = job.fields(i);
+    const std::string own = OwnName(job.data(), f.column());
+    if (f.name() == own) continue;
+    return Bad(absl::StrCat("spec.fields[", i, "].name"),
+               absl::StrCat("'", f.name(), "' is a name for ", own,
+                            " of the format, which spec.data cannot say"));
   }
   return absl::OkStatus();
 }
@@ -134,6 +124,44 @@ std::optional<TableSetting> OwnSetting(const JobSpec& job) {
   return std::nullopt;
 }
 
+// Keys of data.columns hash their column's name, and those of spec.fields beside spec.tables their
+// table's.
+absl::Status CheckKeysOfColumns(const JobSpec& job) {
+  if (job.tables().empty()) return absl::OkStatus();
+  for (int i = 0; i < job.fields_size(); ++i) {
+    const FieldConfig& f = job.fields(i);
+    if (f.table().empty()) continue;
+    return Bad(
+        absl::StrCat("spec.fields[", i, "].table"),
+        absl::StrCat("the keys of field '", f.name(), "' hash the name of its table, '", f.table(),
+                     "', and those of spec.data.columns their column's: its rows would be "
+                     "others"));
+  }
+  return absl::OkStatus();
+}
+
+// The fields of other formats have one table without spec.fields, `features`. Libfm and libsvm have
+// no fields: there it is the one of spec.tables, whatever its name.
+absl::Status CheckFormatTables(const JobSpec& job) {
+  if (job.tables_size() > 1) {
+    return Bad("spec.tables[1].name",
+               absl::StrCat("'", job.tables(1).name(),
+                            "' is a second table of the fields, which spec.data cannot say"));
+  }
+  const std::string only = spec::FieldsOfData(job.data(), 1)[0].table();
+  if (job.tables().empty() || job.tables(0).name() == only) return absl::OkStatus();
+  if (job.data().format() == "libfm" || job.data().format() == "libsvm") return absl::OkStatus();
+  return Bad("spec.tables[0].name",
+             absl::StrCat("'", job.tables(0).name(), "' is another name than ", only,
+                          ", that of the table without spec.fields"));
+}
+
+// Takes a table away that says nothing.
+void ClearPlainTable(JobSpec& job) {
+  if (job.tables_size() != 1 || OwnSetting(job)) return;
+  if (job.tables(0).name() == spec::FieldsOfData(job.data(), 1)[0].table()) job.clear_tables();
+}
+
 // Of csv: keys of spec.fields beside spec.tables would hash the table's name.
 absl::Status ClearTableOfColumns(JobSpec& job) {
   if (job.tables().empty()) return absl::OkStatus();
@@ -148,36 +176,81 @@ absl::Status ClearTableOfColumns(JobSpec& job) {
   return absl::OkStatus();
 }
 
-}  // namespace
+bool IgnoresRest(const ColumnsSpec& columns) {
+  return columns.ignored_size() == 1 && columns.ignored(0) == "*";
+}
 
-absl::Status ToFieldsForm(JobSpec& job) {
-  if (!job.fields().empty()) return absl::OkStatus();
-  if (job.data().format() == "libffm") {
-    return Bad("spec.data.format",
-               "libffm says in its lines how many fields there are; name those that a table needs");
+// Metrics and --resume go by names, and without spec.fields a field is called as its column.
+absl::Status CheckColumnNames(const JobSpec& job) {
+  for (const FieldConfig& f : spec::FieldsOfData(job.data(), 0)) {
+    if (f.name() == f.column()) continue;
+    return Bad(
+        "spec.data.columns",
+        absl::StrCat("column '", f.column(),
+                     "' is no name of a field (letters, digits, '_' and '-', at most 63), and "
+                     "under another --resume would find another field; keep "
+                     "spec.data.columns, or rename the column in the data"));
   }
-  if (job.data().format() == "csv") {
-    STRATA_RETURN_IF_BAD(CheckColumnNames(job));
-    STRATA_RETURN_IF_BAD(ClearTableOfColumns(job));
-  }
-  *job.mutable_fields() = spec::FieldsOfData(job.data(), 0);
-  if (job.data().format() != "csv") return absl::OkStatus();
-  ClearLists(*job.mutable_data()->mutable_columns());
   return absl::OkStatus();
 }
 
-absl::Status ToColumnsForm(JobSpec& job) {
-  if (job.fields().empty()) return absl::OkStatus();
-  if (!job.tables().empty()) {
-    return Bad("spec.tables", "fields have tables, which spec.data cannot say");
+absl::Status GiveFields(uint32_t libffm_fields, JobSpec& job, FormNotes& notes) {
+  if (!job.fields().empty()) return absl::OkStatus();
+  const std::string& format = job.data().format();
+  if (format == "libffm" && libffm_fields == 0) {
+    return Bad("spec.data.format",
+               "libffm says in its lines how many fields there are, and it is not known here; name "
+               "those that a table needs");
   }
+  if (format == "csv") {
+    STRATA_RETURN_IF_BAD(CheckColumnNames(job));
+    STRATA_RETURN_IF_BAD(ClearTableOfColumns(job));
+    if (!IgnoresRest(job.data().columns())) {
+      notes.push_back(
+          absl::StrCat("with spec.fields a column of the data that no field names is not used; ",
+                       "spec.data.columns refuses one that is in no list"));
+    }
+  }
+  *job.mutable_fields() = spec::FieldsOfData(job.data(), libffm_fields);
+  for (FieldConfig& f : *job.mutable_fields()) {
+    if (!f.table().empty() && !job.tables().empty()) f.set_table(job.tables(0).name());
+  }
+  if (format == "csv") ClearLists(*job.mutable_data()->mutable_columns());
+  return absl::OkStatus();
+}
+
+absl::Status TakeFields(JobSpec& job) {
+  if (job.fields().empty()) return absl::OkStatus();
   if (job.data().format() == "csv") {
+    STRATA_RETURN_IF_BAD(CheckKeysOfColumns(job));
     STRATA_RETURN_IF_BAD(FieldsToColumns(job));
   } else {
     STRATA_RETURN_IF_BAD(CheckFormatForm(job));
+    STRATA_RETURN_IF_BAD(CheckFormatTables(job));
+    ClearPlainTable(job);
   }
   job.clear_fields();
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<FormNotes> ToFieldsForm(JobSpec& job, uint32_t libffm_fields) {
+  JobSpec other = job;
+  FormNotes notes;
+  STRATA_RETURN_IF_BAD(GiveFields(libffm_fields, other, notes));
+  spec::ToNamedLabel(other, notes);
+  job = std::move(other);
+  return notes;
+}
+
+absl::StatusOr<FormNotes> ToColumnsForm(JobSpec& job) {
+  JobSpec other = job;
+  FormNotes notes;
+  STRATA_RETURN_IF_BAD(TakeFields(other));
+  STRATA_RETURN_IF_BAD(spec::ToUnnamedLabel(other, notes));
+  job = std::move(other);
+  return notes;
 }
 
 }  // namespace strata

@@ -1,21 +1,32 @@
-// The two forms in which a job says what its data's columns are: spec.fields, and spec.data alone.
+// The two forms in which a job says what its data's columns are: spec.fields and spec.labels, and
+// spec.data alone.
 #ifndef STRATA_PROTO_JOB_FIELDS_FIELD_FORM_H_
 #define STRATA_PROTO_JOB_FIELDS_FIELD_FORM_H_
 
-#include "absl/status/status.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
 
-// Both want the defaults of `job` resolved, and leave a job that reads the same examples; resolve
-// it once more. INVALID_ARGUMENT: the other form cannot say it; names what.
+// What the other form means else than the one before, in a line each without its end; none: it
+// means the same.
+using FormNotes = std::vector<std::string>;
 
-// As spec.fields; the label stays where it is: a line without one is bad there, and in spec.labels
-// it says nothing of its task. Libffm: its data decide how many fields there are.
-absl::Status ToFieldsForm(JobSpec& job);
+// Both want the defaults of `job` resolved, and leave a job that has the same model of the same
+// good lines; resolve it once more. INVALID_ARGUMENT: the other form cannot say it; the message
+// names the field of the job, and `job` stays as it was.
 
-// As spec.data alone, but for labels.
-absl::Status ToColumnsForm(JobSpec& job);
+// As spec.fields and spec.labels. `libffm_fields`: how many fields the data have, which libffm
+// alone needs; 0: not known.
+absl::StatusOr<FormNotes> ToFieldsForm(JobSpec& job, uint32_t libffm_fields = 0);
+
+// As spec.data alone. One table of other formats than csv stays in spec.tables where it says more
+// than the rest of the job.
+absl::StatusOr<FormNotes> ToColumnsForm(JobSpec& job);
 
 }  // namespace strata
 

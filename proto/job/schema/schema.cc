@@ -373,6 +373,9 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
 
 namespace {
 
+// Whether shapes of tensors follow from how many fields an example has: without layers none does.
+bool HasLayers(ModelType type) { return type != ModelType::kLr && type != ModelType::kFm; }
+
 // Those that the job names, by number: the data may have others.
 std::vector<SchemaField> NamedLibffmFields(const JobSpec& spec) {
   std::map<uint32_t, SchemaField> fields;
@@ -400,7 +403,7 @@ absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec) {
   if (!model.ok()) return model.status();
   Schema schema = MakeSchema(spec, *model);
   if (counts) return schema;
-  schema.clear_tensors();
+  if (HasLayers(model->type)) schema.clear_tensors();
   if (spec.data().format() != "libffm") return schema;
   schema.clear_fields();
   for (SchemaField& field : NamedLibffmFields(spec)) *schema.add_fields() = std::move(field);

@@ -27,8 +27,9 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
                   absl::string_view data_fingerprint = "");
 
 // The schema as far as the job file says it: where its data decide how many fields an example has
-// (libfm, libsvm, libffm) it has no tensors, and of libffm the fields that spec.fields names.
-// INVALID_ARGUMENT: what MakeModelTables says.
+// (libfm, libsvm, libffm) it has no tensors, but those of lr and fm, whose shapes do not follow
+// from it, and of libffm the fields that spec.fields names. INVALID_ARGUMENT: what MakeModelTables
+// says.
 absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec);
 
 // The schema of a checkpoint, to compare with others. Versions before did not say of a multiValued

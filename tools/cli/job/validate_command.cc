@@ -15,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/checks/shown.h"
 #include "proto/job/fields/field_form.h"
 #include "proto/job/fields/sequences.h"
 #include "proto/job/fields/shared_rows.h"
-#include "proto/job/index_fingerprint.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/same_files.h"
 #include "proto/job/schema/schema.h"
@@ -27,8 +27,8 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tools/cli/job/data_schema.h"
 #include "tools/cli/job/file.h"
-#include "worker/data/files/data_file.h"
 #include "worker/data/files/file_list.h"
 #include "worker/data/files/text_files.h"
 #include "worker/data/index/vocabularies.h"
@@ -52,19 +52,6 @@ std::string FileProblem(const std::string& path) {
   return "";
 }
 
-// A file as an index has it; what cannot be read is told elsewhere.
-void AddFile(const std::string& path, InputIndex* index) {
-  if (path == "-") return;
-  const auto file = DataFile::Open(path);
-  if (!file.ok()) return;
-  const auto fingerprint = (*file)->Fingerprint();
-  if (!fingerprint.ok()) return;
-  InputFile* entry = index->add_files();
-  entry->set_path(path);
-  entry->set_bytes((*file)->size());
-  entry->set_fingerprint(*fingerprint);
-}
-
 // Each path, and each file that a folder or a glob stands for, which stderr tells. `index` has
 // those that are right.
 template <typename Paths>
@@ -83,7 +70,7 @@ void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>*
     for (const std::string& file : *files) {
       const std::string problem = FileProblem(file);
       if (problem.empty()) {
-        AddFile(file, index);
+        AddDataFile(file, index);
       } else {
         problems->push_back(absl::StrCat(field, "[", i, "]: ", file, ": ", problem));
       }
@@ -91,12 +78,9 @@ void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>*
   }
 }
 
-std::string DescribeSchema(const Schema& schema, const JobSpec& spec) {
-  return absl::StrCat(SchemaText(schema, spec),
-                      schema.tensors().empty()
-                          ? "its dense tensors follow from the data, which tell how many fields "
-                            "an example has; `strata checkpoint show` prints them\n"
-                          : "");
+std::string DescribeSchema(const DataSchema& schema, const JobSpec& spec) {
+  return absl::StrCat(SchemaText(schema.schema, spec), ShownText(schema.unknown),
+                      schema.unknown.empty() ? "" : "\n");
 }
 
 // Says in `schema` what the job's vocabularies have.
@@ -108,24 +92,24 @@ absl::Status ReadVocabularies(const JobSpec& spec, Schema* schema) {
   return vocabularies.status();
 }
 
-// Of the files to train on, as a checkpoint will name them; empty where one cannot be read now.
-// `train`: those that were read already, in their order; none: they are read.
-std::string FingerprintOfData(const JobSpec& spec, InputIndex train = {}) {
-  const auto& paths = spec.data().train();
-  const auto files = ListFiles("spec.data.train", {paths.begin(), paths.end()});
-  if (!files.ok()) return "";
-  if (train.files().empty()) {
-    for (const std::string& file : *files) AddFile(file, &train);
+// The job in the form that was asked for, and its labels in the schema; stderr says what that form
+// means else.
+absl::Status ChangeForm(const ValidateOptions& options, TrainingJob& job, DataSchema* schema) {
+  if (options.form.empty()) return absl::OkStatus();
+  const bool fields = options.form == "fields";
+  const auto notes = fields ? ToFieldsForm(*job.mutable_spec(), schema->fields)
+                            : ToColumnsForm(*job.mutable_spec());
+  const absl::Status changed = notes.ok() ? ResolveJob(job) : notes.status();
+  if (!changed.ok()) {
+    std::string more = fields ? "" : "; only the form of spec.fields can say it";
+    const bool counted = fields && job.spec().data().format() == "libffm";
+    if (counted && !schema->unknown.empty()) more = absl::StrCat("; ", ShownText(schema->unknown));
+    return absl::Status(changed.code(),
+                        absl::StrCat(options.source.file, ": ", changed.message(), more));
   }
-  return train.files_size() == static_cast<int>(files->size()) ? DataFingerprint(train) : "";
-}
-
-// The job in the form that was asked for.
-absl::Status ChangeForm(const std::string& form, TrainingJob& job) {
-  if (form.empty()) return absl::OkStatus();
-  const absl::Status changed =
-      form == "fields" ? ToFieldsForm(*job.mutable_spec()) : ToColumnsForm(*job.mutable_spec());
-  return changed.ok() ? ResolveJob(job) : changed;
+  for (const std::string& note : *notes) std::fprintf(stderr, "strata: note: %s\n", note.c_str());
+  *schema->schema.mutable_labels() = SchemaLabels(job.spec());
+  return absl::OkStatus();
 }
 
 void Warn(const std::string& warning) {
@@ -152,38 +136,49 @@ absl::Status CheckDataFiles(const JobSpec& spec, InputIndex* train) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
+// Prints what the model is made of, and nothing of the job else.
+ExitCode PrintSchema(const ValidateOptions& options, const JobSpec& spec) {
+  absl::StatusOr<DataSchema> schema = SchemaWithData(spec, {});
+  if (!schema.ok()) return ReportError(schema.status());
+  // Without what a file would say that is not there yet.
+  ReadVocabularies(spec, &schema->schema).IgnoreError();
+  if (options.json) {
+    std::printf("%s\n", SchemaJson(schema->schema, spec).c_str());
+    if (!schema->unknown.empty()) {
+      std::fprintf(stderr, "%s\n", ShownText(schema->unknown).c_str());
+    }
+    return kExitOk;
+  }
+  std::printf("%s", DescribeSchema(*schema, spec).c_str());
+  return kExitOk;
+}
+
+// The schema of a job whose files, vocabularies and places are right.
+absl::StatusOr<DataSchema> CheckedSchema(const ValidateOptions& options, const TrainingJob& job) {
+  InputIndex train;
+  if (absl::Status s = CheckDataFiles(job.spec(), &train); !s.ok()) return s;
+  absl::StatusOr<DataSchema> schema = SchemaWithData(job.spec(), std::move(train));
+  if (!schema.ok()) return schema;
+  if (!schema->lines.ok()) return schema->lines;
+  if (absl::Status s = ReadVocabularies(job.spec(), &schema->schema); !s.ok()) return s;
+  absl::Status s = CheckPlacesOfFile(options.source.file, job, /*overwrite=*/false);
+  if (!s.ok()) return s;
+  return schema;
+}
+
 }  // namespace
 
 ExitCode RunValidate(const ValidateOptions& options) {
   absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
   if (!job.ok()) return ReportError(job.status());
-  absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
-  if (!schema.ok()) return ReportError(schema.status());
+  if (absl::Status s = DeclaredSchema(job->spec()).status(); !s.ok()) return ReportError(s);
   Warn(KeysByPosition(job->spec()));
   Warn(NothingToAttend(job->spec()));
   Warn(NoSharedRows(job->spec()));
-  if (options.schema) {
-    schema->set_data_fingerprint(FingerprintOfData(job->spec()));
-    // Without what a file would say that is not there yet.
-    ReadVocabularies(job->spec(), &*schema).IgnoreError();
-    std::printf("%s", options.json ? (SchemaJson(*schema, job->spec()) + "\n").c_str()
-                                   : DescribeSchema(*schema, job->spec()).c_str());
-    return kExitOk;
-  }
-  InputIndex train;
-  const absl::Status files = CheckDataFiles(job->spec(), &train);
-  if (!files.ok()) return ReportError(files);
-  schema->set_data_fingerprint(FingerprintOfData(job->spec(), std::move(train)));
-  if (absl::Status s = ReadVocabularies(job->spec(), &*schema); !s.ok()) return ReportError(s);
-  if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
-    return ReportError(s);
-  const absl::Status changed = ChangeForm(options.form, *job);
-  if (!changed.ok()) {
-    return ReportError(absl::Status(
-        changed.code(),
-        absl::StrCat(options.source.file, ": ", changed.message(),
-                     options.form == "columns" ? "; only spec.fields can say this job" : "")));
-  }
+  if (options.schema) return PrintSchema(options, job->spec());
+  absl::StatusOr<DataSchema> schema = CheckedSchema(options, *job);
+  if (!schema.ok()) return ReportError(schema.status());
+  if (absl::Status s = ChangeForm(options, *job, &*schema); !s.ok()) return ReportError(s);
   google::protobuf::util::JsonPrintOptions print;
   print.add_whitespace = !options.json;
   std::string text;

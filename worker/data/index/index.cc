@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,50 +11,17 @@
 #include "worker/data/files/bytes_hash.h"
 #include "worker/data/files/data_file.h"
 #include "worker/data/formats/csv_columns.h"
-#include "worker/data/formats/libffm_parser.h"
-#include "worker/data/formats/libsvm_parser.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/data/formats/parser_factory.h"
 #include "worker/data/formats/vocabulary.h"
+#include "worker/data/index/feature_counter.h"
 #include "worker/data/index/target_search.h"
 #include "worker/data/index/vocabularies.h"
-#include "worker/step/batch.h"
 
 namespace strata {
 namespace {
 
 constexpr size_t kReadBytes = size_t{4} << 20;
-
-// Finds the most features on a good line (libfm, libsvm: only a line with more colons than any
-// before is parsed), or the highest field of libffm and one.
-class FeatureCounter {
- public:
-  explicit FeatureCounter(const DataSpec& data)
-      : parser_(data.format() == "libffm" ? MakeLibffmParser(kMaxLibffmFields)
-                                          : MakeLibsvmParser(std::numeric_limits<uint32_t>::max())),
-        libffm_(data.format() == "libffm") {}
-
-  void Add(absl::string_view line) {
-    if (!libffm_) {
-      const auto colons = std::count(line.begin(), line.end(), ':');
-      if (static_cast<uint64_t>(colons) <= most_) return;
-    }
-    parser_->Start(&batch_);
-    LineError error;
-    if (parser_->Parse(line, &batch_, &error) != LineOutcome::kExample) return;
-    const bool none = batch_.keys.empty();
-    const uint64_t fields = none ? 0 : libffm_ ? batch_.fields.back() + 1 : batch_.keys.size();
-    most_ = std::max(most_, fields);
-  }
-
-  uint64_t most() const { return most_; }
-
- private:
-  const std::unique_ptr<LineParser> parser_;
-  const bool libffm_;
-  Batch batch_;
-  uint64_t most_ = 0;
-};
 
 // Cuts one file's lines into tasks.
 class TaskCutter {
@@ -259,15 +225,9 @@ absl::Status Indexer::SetShape() {
       shape->set_columns(static_cast<uint32_t>(columns->names.size()));
     }
   } else {
-    if (features_.most() == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input file ", NameForMessages(index_->files(0).path()),
-                       ": no line has a label and a feature in ", data_.format(),
-                       data_.format() == "libffm" ? " form (\"label field:index:value ...\")"
-                                                  : " form (\"label index:value ...\")",
-                       "; is spec.data.format right?"));
-    }
-    shape->set_fields(static_cast<uint32_t>(features_.most()));
+    const absl::StatusOr<uint32_t> fields = features_.Fields(index_->files(0).path());
+    if (!fields.ok()) return fields.status();
+    shape->set_fields(*fields);
   }
   return absl::OkStatus();
 }

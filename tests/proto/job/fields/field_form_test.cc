@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/schema/schema.h"
@@ -33,7 +35,10 @@ TEST_CASE("columns and fields say the same, there and back", "[job]") {
   REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
   REQUIRE(ResolveJob(fields).ok());
   CHECK(fields.spec().fields_size() == 4);
-  CHECK(fields.spec().data().columns().label() == "is clicked");
+  CHECK(fields.spec().data().columns().label().empty());
+  REQUIRE(fields.spec().labels_size() == 1);
+  CHECK(fields.spec().labels(0).name() == "label");
+  CHECK(fields.spec().labels(0).column() == "is clicked");
   const auto same = [](const FieldsPlan& a, const FieldsPlan& b) {
     REQUIRE(a.fields.size() == b.fields.size());
     for (size_t f = 0; f < a.fields.size(); ++f) {
@@ -91,7 +96,7 @@ TEST_CASE("a form in which fields would have other names is refused", "[job]") {
   spec.mutable_data()->mutable_columns()->add_ignored("*");
   spec.mutable_evaluation()->add_metrics("gauc(a b)");
   REQUIRE(ResolveJob(columns).ok());
-  CHECK(ToFieldsForm(spec).message() ==
+  CHECK(ToFieldsForm(spec).status().message() ==
         "spec.data.columns: column 'a b' is no name of a field (letters, digits, '_' and '-', at "
         "most 63), and under another --resume would find another field; keep spec.data.columns, or "
         "rename the column in the data");
@@ -110,7 +115,7 @@ TEST_CASE("a form in which fields would have other names is refused", "[job]") {
   }
   swapped.mutable_spec()->mutable_evaluation()->add_metrics("gauc(a)");
   REQUIRE(ResolveJob(swapped).ok());
-  CHECK(ToColumnsForm(*swapped.mutable_spec()).message() ==
+  CHECK(ToColumnsForm(*swapped.mutable_spec()).status().message() ==
         "spec.fields[0].name: field 'a' has another name than its column 'b', which "
         "spec.data.columns cannot say");
 }
@@ -148,7 +153,7 @@ TEST_CASE("what columns cannot say is named", "[job]") {
     job.mutable_spec()->clear_fields();
     REQUIRE(google::protobuf::TextFormat::MergeFromString(field, job.mutable_spec()->add_fields()));
     REQUIRE(ResolveJob(job).ok());
-    return std::string(ToColumnsForm(*job.mutable_spec()).message());
+    return std::string(ToColumnsForm(*job.mutable_spec()).status().message());
   };
   CHECK(problem("name: 'f' kind: 'numeric' transform { type: 'log' }") ==
         "spec.fields[0].transform: field 'f' has a transform, which spec.data.columns cannot say");
@@ -169,7 +174,7 @@ TEST_CASE("an empty default of a category is the one that columns have", "[job]"
   REQUIRE(google::protobuf::TextFormat::MergeFromString(
       "name: 'f' kind: 'categorical' default_value: ''", job.mutable_spec()->add_fields()));
   REQUIRE(ResolveJob(job).ok());
-  CHECK(ToColumnsForm(*job.mutable_spec()).message() == "");
+  CHECK(ToColumnsForm(*job.mutable_spec()).ok());
 }
 
 // Each was compared with each field of the format.
@@ -206,6 +211,230 @@ TEST_CASE("criteo's own fields are its short form", "[job]") {
   TrainingJob back = fields;
   REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
   CHECK(back.SerializeAsString() == job.SerializeAsString());
+}
+
+// The other form of a job, resolved, and its notes.
+FormNotes Change(const std::string& form, TrainingJob& job) {
+  const auto notes =
+      form == "fields" ? ToFieldsForm(*job.mutable_spec()) : ToColumnsForm(*job.mutable_spec());
+  INFO(notes.status());
+  REQUIRE(notes.ok());
+  const absl::Status resolved = ResolveJob(job);
+  INFO(resolved);
+  REQUIRE(resolved.ok());
+  return *notes;
+}
+
+// What is wrong with the other form, or empty. A job that has none stays as it was.
+std::string Refusal(const std::string& form, TrainingJob job) {
+  const absl::Status resolved = ResolveJob(job);
+  INFO(resolved);
+  REQUIRE(resolved.ok());
+  const std::string before = job.SerializeAsString();
+  const auto notes =
+      form == "fields" ? ToFieldsForm(*job.mutable_spec()) : ToColumnsForm(*job.mutable_spec());
+  if (!notes.ok()) CHECK(job.SerializeAsString() == before);
+  return std::string(notes.status().message());
+}
+
+TrainingJob ColumnsJob(const std::string& columns) {
+  TrainingJob job = FieldsJob();
+  JobSpec& spec = *job.mutable_spec();
+  spec.clear_fields();
+  spec.clear_labels();
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(columns,
+                                                        spec.mutable_data()->mutable_columns()));
+  REQUIRE(ResolveJob(job).ok());
+  return job;
+}
+
+// A job over a format that is not csv, without fields and labels.
+TrainingJob FormatJob(const std::string& format) {
+  TrainingJob job = FieldsJob();
+  JobSpec& spec = *job.mutable_spec();
+  spec.clear_fields();
+  spec.clear_labels();
+  spec.mutable_data()->set_format(format);
+  return job;
+}
+
+TEST_CASE("what another form of the label or the columns means else is told", "[job]") {
+  const std::string empty =
+      "in spec.labels a line whose label 'y' is empty says nothing of it, and is a good line; in "
+      "spec.data.columns.label it is a bad one";
+  const std::string empty_back =
+      "in spec.data.columns.label a line whose label 'y' is empty is a bad one; in spec.labels it "
+      "says nothing of it, and is a good line";
+  TrainingJob job = ColumnsJob("label: 'y' categorical: 'c' ignored: '*'");
+  const std::string columns = job.SerializeAsString();
+  CHECK(Change("fields", job) == FormNotes{empty});
+  CHECK(job.spec().labels(0).name() == "y");
+  CHECK(job.spec().labels(0).column() == "y");
+  const std::string fields = job.SerializeAsString();
+  CHECK(Change("fields", job).empty());  // it is of this form
+  CHECK(job.SerializeAsString() == fields);
+  CHECK(Change("columns", job) == FormNotes{empty_back});
+  CHECK(job.SerializeAsString() == columns);
+  CHECK(Change("columns", job).empty());
+  // Fields beside a label of the short form are no whole form.
+  Change("fields", job);
+  job.mutable_spec()->clear_labels();
+  job.mutable_spec()->mutable_data()->mutable_columns()->set_label("y");
+  REQUIRE(ResolveJob(job).ok());
+  CHECK(Change("fields", job) == FormNotes{empty});
+  CHECK(job.SerializeAsString() == fields);
+
+  TrainingJob strict = ColumnsJob("label: 'a b' categorical: 'c' ignored: 'd'");
+  const FormNotes notes = Change("fields", strict);
+  REQUIRE(notes.size() == 3);
+  CHECK(notes[0] ==
+        "with spec.fields a column of the data that no field names is not used; spec.data.columns "
+        "refuses one that is in no list");
+  CHECK(notes[1] ==
+        "the label of column 'a b' is called 'label' in spec.labels, in metrics and predictions "
+        "too");
+  CHECK(Change("columns", strict)[0] ==
+        "label 'label' is called 'a b' without spec.labels, in metrics and predictions too");
+
+  TrainingJob criteo = FormatJob("criteo");
+  criteo.mutable_spec()->add_labels()->set_name("click");
+  REQUIRE(ResolveJob(criteo).ok());
+  CHECK(Change("fields", criteo).empty());
+  CHECK(Change("columns", criteo) ==
+        FormNotes{"label 'click' is called 'label' without spec.labels, in metrics and predictions "
+                  "too"});
+  CHECK(Change("fields", criteo).empty());  // an empty label is a bad line in either form
+  CHECK(criteo.spec().labels(0).name() == "label");
+}
+
+TEST_CASE("labels that are more than a column are refused by what they are more", "[job]") {
+  const auto problem = [](const char* label) {
+    TrainingJob job = ColumnsJob("label: 'y' categorical: 'c' ignored: '*'");
+    job.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
+    REQUIRE(google::protobuf::TextFormat::MergeFromString(label, job.mutable_spec()));
+    return Refusal("columns", job);
+  };
+  CHECK(problem("labels { name: 'y' } labels { name: 'z' }") ==
+        "spec.labels[1]: label 'z' is a second one, which spec.data cannot say");
+  CHECK(problem("labels { name: 'y' kind: 'real' }") ==
+        "spec.labels[0].kind: label 'y' is real, which spec.data cannot say");
+  CHECK(problem("labels { name: 'y' weight: 0.5 }") ==
+        "spec.labels[0].weight: label 'y' has a loss of weight 0.5, which spec.data cannot say");
+  CHECK(problem("labels { name: 'y' mean: 0.25 }") ==
+        "spec.labels[0].mean: label 'y' states the mean 0.25, which spec.data cannot say");
+  CHECK(problem("labels { name: 'y' kind: 'binary' loss: 'logloss' weight: 1 }") == "");
+}
+
+// Gives the job one table, with what `says` says of it.
+void GiveTable(const std::string& says, JobSpec& spec) {
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(says, spec.add_tables()));
+  for (FieldConfig& f : *spec.mutable_fields()) f.set_table(spec.tables(0).name());
+}
+
+TEST_CASE("a table that says nothing goes with the fields, and others stay", "[job]") {
+  for (const char* format : {"criteo", "libffm", "libfm"}) {
+    INFO(format);
+    const auto with = [&](const std::string& table) {
+      TrainingJob job = FormatJob(format);
+      JobSpec& spec = *job.mutable_spec();
+      FieldConfig& field = *spec.add_fields();
+      field.set_name(format == std::string("libfm") ? "features" : "0");
+      if (format == std::string("criteo")) field.set_name("C1");
+      field.set_column(format == std::string("libfm") ? "0" : field.name());
+      field.set_kind(format == std::string("criteo") ? "categorical" : "multiValued");
+      if (format == std::string("criteo")) {
+        for (int i = 2; i <= 26; ++i) {
+          FieldConfig& other = *spec.add_fields();
+          other = field;
+          other.set_name(absl::StrCat("C", i));
+          other.set_column(other.name());
+        }
+      }
+      GiveTable(table, spec);
+      return job;
+    };
+    TrainingJob plain = with("name: 'features'");
+    REQUIRE(ResolveJob(plain).ok());
+    CHECK(Change("columns", plain).empty());
+    CHECK(plain.spec().tables_size() == 0);
+    CHECK(plain.spec().fields_size() == 0);
+    for (const char* own :
+         {"dim: 8", "optimizer { type: 'sgd' }", "linear { type: 'ftrl' }", "init_scale: 0.5",
+          "pull_codec: 'bf16'", "life_cycle { removal { ttl_steps: 9 } }"}) {
+      INFO(own);
+      TrainingJob job = with(absl::StrCat("name: 'features' ", own));
+      const absl::Status resolved = ResolveJob(job);
+      INFO(resolved);
+      REQUIRE(resolved.ok());
+      const std::string table = job.spec().tables(0).SerializeAsString();
+      CHECK(Change("columns", job).empty());
+      CHECK(job.spec().fields_size() == 0);
+      REQUIRE(job.spec().tables_size() == 1);
+      CHECK(job.spec().tables(0).SerializeAsString() == table);
+    }
+    TrainingJob named = with("name: 'clicks'");
+    if (format == std::string("libfm")) {  // without fields there is one table, whatever its name
+      REQUIRE(ResolveJob(named).ok());
+      CHECK(Change("columns", named).empty());
+      CHECK(named.spec().tables(0).name() == "clicks");
+      Change("fields", named);
+      CHECK(named.spec().fields(0).table() == "clicks");
+    } else {
+      CHECK(Refusal("columns", named) ==
+            "spec.tables[0].name: 'clicks' is another name than features, that of the table "
+            "without spec.fields");
+    }
+  }
+}
+
+// Of csv a table's name is hashed into the keys of its fields.
+TEST_CASE("keys that hash the name of a table have no form of columns", "[job]") {
+  TrainingJob job = FieldsJob();
+  job.mutable_spec()->mutable_fields(0)->set_name("user_id");
+  job.mutable_spec()->mutable_fields(1)->set_name("item_id");
+  job.mutable_spec()->mutable_fields(2)->set_default_value("");
+  job.mutable_spec()->mutable_fields()->RemoveLast();
+  CHECK(Refusal("columns", job) == "");
+  GiveTable("name: 'features'", *job.mutable_spec());
+  CHECK(Refusal("columns", job) ==
+        "spec.fields[0].table: the keys of field 'user_id' hash the name of its table, 'features', "
+        "and those of spec.data.columns their column's: its rows would be others");
+
+  // Those of columns do not, whatever spec.tables says.
+  TrainingJob columns = ColumnsJob("label: 'y' categorical: 'c' ignored: '*'");
+  GiveTable("name: 'features'", *columns.mutable_spec());
+  REQUIRE(ResolveJob(columns).ok());
+  TrainingJob plain = columns;
+  Change("fields", plain);
+  CHECK(plain.spec().tables_size() == 0);
+  CHECK(PlanFields(plain.spec()).fields[0].seed_name ==
+        PlanFields(columns.spec()).fields[0].seed_name);
+  columns.mutable_spec()->mutable_tables(0)->set_dim(8);
+  CHECK(Refusal("fields", columns) ==
+        "spec.tables[0].dim: is not as spec.model.embeddingDim, and beside spec.tables the keys of "
+        "spec.fields hash the name of the table, those of spec.data.columns their column's; say it "
+        "in spec.model.embeddingDim, and remove spec.tables");
+}
+
+TEST_CASE("fields of libffm have the names that they have without spec.fields", "[job]") {
+  TrainingJob job = FormatJob("libffm");
+  REQUIRE(ResolveJob(job).ok());
+  CHECK(Refusal("fields", job) ==
+        "spec.data.format: libffm says in its lines how many fields there are, and it is not known "
+        "here; name those that a table needs");
+  const std::string before = job.SerializeAsString();
+  REQUIRE(ToFieldsForm(*job.mutable_spec(), 3).ok());
+  REQUIRE(ResolveJob(job).ok());
+  CHECK(job.spec().fields_size() == 3);
+  CHECK(job.spec().fields(2).name() == "2");
+  TrainingJob named = job;
+  Change("columns", job);
+  CHECK(job.SerializeAsString() == before);
+  // Whatever its number is.
+  named.mutable_spec()->mutable_fields(2)->set_name("item");
+  named.mutable_spec()->mutable_fields(2)->set_column("70");
+  CHECK(Refusal("columns", named) ==
+        "spec.fields[2].name: 'item' is a name for 70 of the format, which spec.data cannot say");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/schema/schema.h"
 #include "tests/proto/job/fields/fields_job.h"
 
 namespace strata {
@@ -332,6 +333,22 @@ TEST_CASE("fields of a table share its seed", "[job]") {
   CHECK(plan.fields[0].seed_name == "user");
   CHECK(plan.fields[1].seed_name == "item");
   CHECK(plan.fields[2].seed_name == "user");
+}
+
+// As the parser of such lines hashes them (worker/data/formats/csv_parser.cc), and as schemas say.
+TEST_CASE("columns hash their own names, whatever spec.tables says of their rows", "[job]") {
+  TrainingJob job = FieldsJob();
+  JobSpec& spec = *job.mutable_spec();
+  spec.clear_fields();
+  spec.mutable_data()->mutable_columns()->add_categorical("user_id");
+  spec.mutable_data()->mutable_columns()->add_ignored("*");
+  TableConfig& table = *spec.add_tables();
+  table.set_name("features");
+  table.set_dim(8);
+  REQUIRE(ResolveJob(job).ok());
+  CHECK(PlanFields(spec).fields[0].table == "features");
+  CHECK(PlanFields(spec).fields[0].seed_name == "user_id");
+  CHECK(SchemaFields(spec, 0)[0].keys() == "column");
 }
 
 TEST_CASE("formats other than csv have fields of their own, which a job names", "[job]") {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "proto/core/ids.h"
+#include "server/dram_estimate.h"
 #include "server/snapshot/driver.h"
 #include "server/snapshot/turn.h"
 #include "server/table/change_list.h"
@@ -13,7 +13,6 @@
 #include "server/table/shard_table.h"
 #include "server/table/snapshot.h"
 #include "storage/delta/removed_stream.h"
-#include "storage/dram/store.h"
 #include "storage/gpu/device/backend.h"
 #include "storage/gpu/device/memory.h"
 #include "storage/gpu/shape.h"
@@ -52,31 +51,6 @@ constexpr uint64_t kTicketKeyBytes = 12;
 constexpr uint64_t kTickets = 2;
 
 uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-
-TableKeys KeysOf(const ServerLoad& load, const TableSpec& table) {
-  if (table.id.value < load.of_table.size()) return load.of_table[table.id.value];
-  return {load.rows, load.keys_per_push, load.keys_per_step};
-}
-
-uint64_t DenseRowsOf(const TableSpec& table) {
-  uint64_t rows = 0;
-  for (const TensorSpec& tensor : table.tensors) rows += tensor.Rows(table.dim());
-  return rows;
-}
-
-// Rows of this server's share of a table.
-uint64_t RowsHere(const ServerLoad& load, const TableSpec& table) {
-  return CeilDiv(table.kind == TableKind::kDense ? DenseRowsOf(table) : KeysOf(load, table).rows,
-                 load.servers);
-}
-
-// A table without a limit: `shards` of the server have rows of it.
-uint64_t UnlimitedBytes(const TableSpec& table, uint64_t rows, uint64_t shards) {
-  if (rows == 0) return 0;
-  storage::RowStoreOptions options;
-  options.row_bytes = storage::RowLayout::For(table).row_bytes();
-  return shards * storage::RowStore::MostBytesFor(options, CeilDiv(rows, shards));
-}
 
 // Bytes of one key of a table on the wire and in sums: key, weights and counts.
 uint64_t ValueBytes(const TableSpec& table) { return 8 + 4 * uint64_t{table.push_dim()}; }
@@ -134,43 +108,8 @@ MemoryPart LogPart(const ServerLoad& load, uint64_t bytes) {
           absl::StrCat(pieces, " x min(8 MiB, ", record, " of a shard's share, in whole pages)")};
 }
 
-// Rows of a table on this server, and what of their bytes may lie in DRAM.
-struct TableBytes {
-  uint64_t needed = 0;
-  uint64_t in_dram = 0;
-};
-
-// By table, as servers divide dramBytesPerServer (server/table/memory.h), of all shards here
-// together: dense rows have up to half of it, and hashed tables share equally what these leave.
-std::vector<TableBytes> DivideDram(const ServerLoad& load) {
-  uint64_t dense = 0, hashed = 0;
-  for (const TableSpec& t : load.tables) ++(t.kind == TableKind::kDense ? dense : hashed);
-  uint64_t left = load.dram_bytes;
-  std::vector<TableBytes> tables;
-  for (const TableSpec& table : load.tables) {
-    const bool is_dense = table.kind == TableKind::kDense;
-    // A tensor lies in one partition.
-    const uint64_t shards =
-        is_dense
-            ? std::clamp<uint64_t>(CeilDiv(table.tensors.size(), load.servers), 1, load.shards_here)
-            : load.shards_here;
-    TableBytes bytes;
-    bytes.needed = bytes.in_dram = UnlimitedBytes(table, RowsHere(load, table), shards);
-    if (is_dense && load.dram_bytes > 0) {
-      bytes.in_dram = std::min(bytes.needed, load.dram_bytes / 2 / dense);
-      left -= bytes.in_dram;
-    }
-    tables.push_back(bytes);
-  }
-  for (size_t i = 0; i < tables.size(); ++i) {
-    if (load.dram_bytes == 0 || load.tables[i].kind == TableKind::kDense) continue;
-    tables[i].in_dram = std::min(tables[i].needed, left / hashed);
-  }
-  return tables;
-}
-
-// The tier below the limit. `tables`: of DivideDram.
-void AddTier(const ServerLoad& load, const std::vector<TableBytes>& tables,
+// The tier below the limit. `tables`: of TablesInDram.
+void AddTier(const ServerLoad& load, const std::vector<TableInDram>& tables,
              std::vector<MemoryPart>& parts) {
   storage::TierLoad tier;
   tier.threads = load.threads;
@@ -178,14 +117,12 @@ void AddTier(const ServerLoad& load, const std::vector<TableBytes>& tables,
   for (size_t i = 0; i < tables.size(); ++i) {
     const TableSpec& table = load.tables[i];
     if (table.kind == TableKind::kDense || tables[i].needed == 0) continue;
-    storage::RowStoreOptions options;
-    options.row_bytes = storage::RowLayout::For(table).row_bytes();
     const uint64_t rows = CeilDiv(KeysOf(load, table).rows, load.servers);
-    const double share = static_cast<double>(tables[i].in_dram) /
+    const double share = static_cast<double>(tables[i].in_dram()) /
                          static_cast<double>(tables[i].needed);  // of the rows, in DRAM
     const auto in_dram = static_cast<uint64_t>(share * static_cast<double>(rows));
     tier.rows += rows - in_dram;
-    tier.row_bytes = std::max(tier.row_bytes, options.row_bytes);
+    tier.row_bytes = std::max(tier.row_bytes, storage::RowLayout::For(table).row_bytes());
     memo += load.shards_here * storage::AbsentMemo::Bytes(in_dram / load.shards_here);
   }
   if (tier.rows == 0) return;
@@ -195,13 +132,22 @@ void AddTier(const ServerLoad& load, const std::vector<TableBytes>& tables,
   parts.push_back({"keys known to be absent", memo, "shards x min(512 KiB, 8 x rows in DRAM)"});
 }
 
+bool SharesAreEqual(const std::vector<TableSpec>& tables) {
+  uint32_t first = 0;
+  return std::all_of(tables.begin(), tables.end(), [&first](const TableSpec& t) {
+    if (t.kind == TableKind::kDense) return true;
+    if (first == 0) first = t.dram_share;
+    return t.dram_share == first;
+  });
+}
+
 void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
-  const std::vector<TableBytes> tables = DivideDram(load);
+  const std::vector<TableInDram> tables = TablesInDram(load);
   uint64_t needed = 0, in_dram = 0, hashed = 0;
   for (size_t i = 0; i < tables.size(); ++i) {
     const TableSpec& table = load.tables[i];
     needed += tables[i].needed;
-    in_dram += tables[i].in_dram;
+    in_dram += tables[i].in_dram();
     hashed += table.kind == TableKind::kHashed ? 1 : 0;
     if (load.dram_bytes > 0) continue;
     parts.push_back({absl::StrCat("rows and index, table ", table.name), tables[i].needed,
@@ -212,8 +158,9 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   if (load.dram_bytes == 0) return;
   parts.push_back({"rows and index in DRAM", std::min(in_dram, load.dram_bytes),
                    hashed > 1
-                       ? absl::StrCat("of dramBytesPerServer, which ", hashed,
-                                      " tables share equally; all rows need ", needed)
+                       ? absl::StrCat("of dramBytesPerServer, which ", hashed, " tables share",
+                                      SharesAreEqual(load.tables) ? " equally" : " by dramShare",
+                                      "; all rows need ", needed)
                        : absl::StrCat("min(dramBytesPerServer, ", needed, " that all rows need)")});
   if (needed > in_dram || needed > load.dram_bytes) AddTier(load, tables, parts);
 }

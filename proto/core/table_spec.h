@@ -110,6 +110,8 @@ struct TableSpec {
   std::vector<TensorSpec> tensors;
   // Hashed tables only.
   LifeCycleRules life_cycle;
+  // Hashed tables only: its weight where they share DRAM (dram_parts.h); >= 1.
+  uint32_t dram_share = 1;
 
   // Floats of weights in a row: what a pull returns per key.
   uint32_t dim() const {

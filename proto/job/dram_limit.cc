@@ -48,11 +48,9 @@ absl::Status CheckDramLimit(const JobSpec& spec) {
   if (!limit.ok() || *limit == 0) return limit.status();
   const auto tables = MakeHashedTables(spec);
   if (!tables.ok()) return absl::OkStatus();  // told when the data are known
-  // They have equal parts of it.
+  // Whatever their shares, each has its least (proto/core/dram_parts.h).
   uint64_t shard = 0;
-  for (const TableSpec& table : *tables) {
-    shard = std::max(shard, tables->size() * LeastTableBytes(table));
-  }
+  for (const TableSpec& table : *tables) shard += LeastTableBytes(table);
   const uint32_t servers = std::max<uint32_t>(1, spec.replicas().servers());
   const uint32_t most = std::max<uint32_t>(1, spec.storage().partitions() / servers);
   const uint32_t wanted = spec.storage().shards_per_server();

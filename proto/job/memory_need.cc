@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/core/dram_parts.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/dram_limit.h"
 #include "proto/job/fields/line_features.h"
@@ -148,10 +149,26 @@ class Sum {
     return CeilDiv(table.kind == TableKind::kDense ? DenseRows(table) : RowsOf(table), servers_);
   }
   // Of this server's share of all rows, as files have them.
-  uint64_t AllBytes() const {
-    uint64_t bytes = 0;
-    for (const TableSpec& t : model_.tables) bytes += RowsHere(t) * (8 + RowBytes(t));
+  std::vector<uint64_t> BytesOfTables() const {
+    std::vector<uint64_t> bytes;
+    for (const TableSpec& t : model_.tables) bytes.push_back(RowsHere(t) * (8 + RowBytes(t)));
     return bytes;
+  }
+  uint64_t AllBytes() const { return SumOf(BytesOfTables()); }
+  // What of so many bytes of each table has no room in its part of dramBytesPerServer.
+  uint64_t BytesBelow(const std::vector<uint64_t>& by_table) const {
+    const uint64_t limit = BytesOf(spec_.storage().dram_bytes_per_server());
+    if (limit == 0) return 0;
+    std::vector<DramClaim> claims;
+    for (size_t t = 0; t < by_table.size(); ++t) {
+      claims.push_back({by_table[t], shards_ * LeastTableBytes(model_.tables[t])});
+    }
+    const std::vector<uint64_t> parts = DivideDram(model_.tables, claims, limit);
+    uint64_t below = 0;
+    for (size_t t = 0; t < by_table.size(); ++t) {
+      below += by_table[t] - std::min(by_table[t], parts[t]);
+    }
+    return below;
   }
   // A request or a reply with so many keys.
   uint64_t MessageBytes(uint64_t keys) const {
@@ -164,13 +181,15 @@ class Sum {
   }
 
   void AddRows(ServerNeed& need) {
-    uint64_t all = 0;
+    std::vector<uint64_t> by_table;
     for (const TableSpec& t : model_.tables) {
       const uint64_t rows = RowsHere(t);
-      all += rows * (RowBytes(t) + 8) + rows * 29 / 4 + shards_ * kGrowthBytes;
+      by_table.push_back(rows * (RowBytes(t) + 8) + rows * 29 / 4 + shards_ * kGrowthBytes);
     }
+    const uint64_t all = SumOf(by_table);
     const uint64_t limit = BytesOf(spec_.storage().dram_bytes_per_server());
     const uint64_t tier_above = need.least.dram_bytes() - limit;  // a GPU's, on the host
+    const uint64_t below = BytesBelow(by_table);
     need.guessed = limit == 0;
     need.row_bytes = need.guessed ? all : limit;
     need.parts.push_back({"rows and index", need.row_bytes,
@@ -179,9 +198,8 @@ class Sum {
     if (tier_above > 0) {
       need.parts.push_back({"GPU tier, in the host's memory", tier_above, "gpuBytesPerServer"});
     }
-    if (need.guessed || all <= limit) return;
+    if (below == 0) return;
     // Index and filters of the tier: at most some three bytes and a four-hundredth of a row.
-    const uint64_t below = all - limit;
     need.parts.push_back({"SSD tier",
                           std::min(kTierBytes, below) + 3 * CeilDiv(rows_, servers_) + below / 400 +
                               shards_ * kKiB * 512,
@@ -241,10 +259,8 @@ class Sum {
 
   uint64_t DiskBytes() const {
     const uint64_t all = AllBytes();
-    const uint64_t limit = BytesOf(spec_.storage().dram_bytes_per_server());
-    uint64_t bytes = 0;
+    uint64_t bytes = 2 * BytesBelow(BytesOfTables());
     if (logged_) bytes += BytesOf(spec_.storage().log_bytes_per_server()) + all + all / shards_;
-    if (limit > 0 && all > limit) bytes += 2 * (all - limit);
     return bytes;
   }
 

@@ -46,7 +46,8 @@ struct ServerNeed {
 uint64_t GuessRows(uint64_t occurrences);
 
 // Of a resolved job with so many shards on a server (ShardsOfServer):
-//   rows       dramBytesPerServer, with buffers of the tier below; or rows x (row + 8 + 7.25).
+//   rows       dramBytesPerServer, with buffers of the tier below for rows that have no room in the
+//              part of their table (proto/core/dram_parts.h); or rows x (row + 8 + 7.25).
 //              Where the data do not say how many: GuessRows of what lines are likely to have
 //              (line_features.h) in fields whose values are hashed, and of the others no more than
 //              vocabularies and buckets give (row_limits.h). Tables have the rows of their fields.
@@ -55,7 +56,7 @@ uint64_t GuessRows(uint64_t occurrences);
 //              pre-images, log records
 //   snapshots  2 x min(shards x 64 MiB + rows of a commit, all rows), where images or checkpoints
 //              are written
-//   disk       rows below the limit twice, images once and a shard's more, logBytesPerServer
+//   disk       rows below the limits twice, images once and a shard's more, logBytesPerServer
 //   GPU        gpuBytesPerServer and, of bsp, pre-images
 ServerNeed NeedOfServer(const JobSpec& spec, const DataSize& data, uint32_t shards);
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/dram_parts.h"
 #include "server/table/gpu_memory.h"
 #include "storage/dram/store.h"
 #include "storage/dram/table.h"
@@ -27,31 +28,28 @@ uint64_t DenseBytes(const TableSpec& table, Position first, Position last) {
   return storage::RowStore::BytesFor(options, DenseRows(table, first, last));
 }
 
-// By table: bytes of all its dense rows in [first, last]; of a hashed one 0.
-std::vector<uint64_t> WholeBytes(const std::vector<TableSpec>& tables, Position first,
-                                 Position last) {
-  std::vector<uint64_t> whole;
+// By table, of the rows in [first, last].
+std::vector<DramClaim> ClaimsOf(const std::vector<TableSpec>& tables, Position first,
+                                Position last) {
+  std::vector<DramClaim> claims;
   for (const TableSpec& t : tables) {
-    whole.push_back(t.kind == TableKind::kDense ? DenseBytes(t, first, last) : 0);
+    DramClaim& claim = claims.emplace_back();
+    if (t.kind == TableKind::kDense) {
+      claim.whole = DenseBytes(t, first, last);
+    } else {
+      claim.least = Minimum(t);
+    }
   }
-  return whole;
+  return claims;
 }
 
 // By table: its limit, or 0 where it lies in DRAM alone. More bytes make no limit smaller.
 std::vector<uint64_t> Divide(const std::vector<TableSpec>& tables,
-                             const std::vector<uint64_t>& whole, uint64_t shard_bytes) {
-  std::vector<uint64_t> limits(tables.size(), 0);
-  uint64_t dense = 0, hashed = 0;
-  for (const TableSpec& t : tables) ++(t.kind == TableKind::kDense ? dense : hashed);
-  uint64_t left = shard_bytes;
+                             const std::vector<DramClaim>& claims, uint64_t shard_bytes) {
+  std::vector<uint64_t> limits = DivideDram(tables, claims, shard_bytes);
   for (size_t i = 0; i < tables.size(); ++i) {
-    if (tables[i].kind != TableKind::kDense) continue;
-    const uint64_t most = shard_bytes / 2 / dense;
-    limits[i] = whole[i] <= most ? 0 : std::max<uint64_t>(most, 1);
-    left -= std::min(whole[i], most);
-  }
-  for (size_t i = 0; i < tables.size(); ++i) {
-    if (tables[i].kind == TableKind::kHashed) limits[i] = std::max<uint64_t>(left / hashed, 1);
+    const bool fits = tables[i].kind == TableKind::kDense && limits[i] == claims[i].whole;
+    limits[i] = fits ? 0 : std::max<uint64_t>(limits[i], 1);
   }
   return limits;
 }
@@ -112,15 +110,15 @@ uint64_t DenseRows(const TableSpec& table, Position first, Position last) {
 
 uint64_t LeastDramBytesPerServer(const std::vector<TableSpec>& tables, uint32_t shards_here) {
   // No shard has more dense rows than all of them.
-  const std::vector<uint64_t> whole = WholeBytes(tables, Position(0), Position(~0ull));
+  const std::vector<DramClaim> claims = ClaimsOf(tables, Position(0), Position(~0ull));
   uint64_t low = 0, high = 1;
-  while (TooSmallFor(tables, Divide(tables, whole, high))) {
+  while (TooSmallFor(tables, Divide(tables, claims, high))) {
     low = high;
     high *= 2;
   }
   while (high - low > 1) {  // low is too small, high is not
     const uint64_t middle = low + (high - low) / 2;
-    (TooSmallFor(tables, Divide(tables, whole, middle)) ? low : high) = middle;
+    (TooSmallFor(tables, Divide(tables, claims, middle)) ? low : high) = middle;
   }
   return shards_here * high;
 }
@@ -131,7 +129,7 @@ absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, P
   TableMemory memory;
   memory.limits.assign(tables.size(), 0);
   if (shard_bytes == 0) return memory;
-  memory.limits = Divide(tables, WholeBytes(tables, first, last), shard_bytes);
+  memory.limits = Divide(tables, ClaimsOf(tables, first, last), shard_bytes);
   const auto small = TooSmallFor(tables, memory.limits);
   if (!small) return memory;
   return absl::FailedPreconditionError(absl::StrCat(

@@ -29,7 +29,7 @@ struct TableMemory {
 // One shard's division of `shard_bytes` = floor(spec.storage.dramBytesPerServer / shards of the job
 // on this server); 0: no limit. A dense table whose rows in the shard fit in half of it lies in
 // DRAM alone, and counts with all its rows; otherwise it gets half. The hashed tables share the
-// rest equally.
+// rest by dram_share, none below storage::MinimumDramBytes (proto/core/dram_parts.h).
 // FAILED_PRECONDITION when a table would get less than storage::MinimumDramBytes: the text names
 // the table, what it gets, what it needs, and the least dramBytesPerServer that is admitted with
 // `shards_here` shards.

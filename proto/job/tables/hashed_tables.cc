@@ -56,11 +56,17 @@ absl::StatusOr<TableSpec> TableAt(const JobSpec& spec, int index) {
     return absl::InvalidArgumentError(
         absl::StrCat(at, ".dim is ", t.dim(), "; it must be 1 to 4096"));
   }
+  const uint32_t share = t.has_dram_share() ? t.dram_share() : 1;
+  if (share == 0 || share > kMaxDramShare) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(at, ".dramShare is ", share, "; it must be 1 to ", kMaxDramShare));
+  }
   const auto optimizers = OptimizersAt(spec, at + ".optimizer", t.optimizer(), at + ".linear",
                                        t.has_linear() ? &t.linear() : nullptr);
   if (!optimizers.ok()) return optimizers.status();
   TableSpec table = HashedTable(spec, TableNumber(static_cast<uint32_t>(index)), t.name(), t.dim(),
                                 t.init_scale(), *optimizers);
+  table.dram_share = share;
   auto life_cycle = spec::MakeLifeCycleRules(t.life_cycle(), spec.storage().partitions());
   if (!life_cycle.ok()) return life_cycle.status();
   table.life_cycle = *life_cycle;

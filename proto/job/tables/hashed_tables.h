@@ -15,6 +15,9 @@ namespace strata {
 // The number of the table that stands at `index` of spec.tables: 1 is the dense one's.
 constexpr uint32_t TableNumber(uint32_t index) { return index == 0 ? 0 : index + 1; }
 
+// Of spec.tables[].dramShare. The sum over all tables is far below 2^32.
+inline constexpr uint32_t kMaxDramShare = 1'000'000;
+
 // Those of spec.tables, in order, or the one of a job without: `features`. `spec` has its defaults
 // resolved (job_spec.h). INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<TableSpec>> MakeHashedTables(const JobSpec& spec);

@@ -70,6 +70,9 @@ absl::Status ResolveTable(const std::string& at, const JobSpec& job, TableConfig
   STRATA_RETURN_IF_BAD(ResolveShape(at, job, t));
   STRATA_RETURN_IF_BAD(ResolveTableOptimizers(at, job.model(), job.optimizer(), t));
   STRATA_RETURN_IF_BAD(ResolveLife(at, job, t));
+  if (t.has_dram_share()) {
+    STRATA_RETURN_IF_BAD(CheckRange(at + ".dramShare", t.dram_share(), 1, kMaxDramShare));
+  }
   if (t.pull_codec().empty()) t.set_pull_codec(job.training().pull_codec());
   return CheckChoice(at + ".pullCodec", t.pull_codec(), {"float32", "bf16", "int8"});
 }

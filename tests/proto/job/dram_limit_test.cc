@@ -7,6 +7,7 @@
 #include "proto/job/job_spec.h"
 #include "storage/row/layout.h"
 #include "storage/tiered/table.h"
+#include "tests/proto/job/din_job.h"
 
 namespace strata {
 namespace {
@@ -72,6 +73,30 @@ TEST_CASE("a limit that no server would admit is told at once", "[dram_limit]") 
   CHECK(!CheckDramLimit(Spec("34303", 0, 1)).ok());
   CHECK(CheckDramLimit(Spec("17152", 0, 8)).ok());  // but no more than a server has partitions
   CHECK(!CheckDramLimit(Spec("17151", 0, 8)).ok());
+}
+
+// A wide table beside a narrow one: each needs its own least, whatever their shares.
+TEST_CASE("tables need what each of them needs", "[dram_limit]") {
+  TrainingJob job = DinJob({"item", "user"},
+                           {{"item", "categorical", "item"}, {"user", "categorical", "user"}}, 1);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_tables(0)->set_dim(256);
+  spec.mutable_tables(1)->set_dim(1);
+  spec.mutable_storage()->set_shards_per_server(2);
+  // Adagrad: 16 rows of 2 x 4 dim and 16 bytes, and two pages: 41216 and 8576 bytes a shard.
+  const auto check = [&](const char* limit) {
+    spec.mutable_storage()->set_dram_bytes_per_server(limit);
+    TrainingJob resolved = job;
+    const absl::Status s = ResolveJob(resolved);
+    INFO(s);
+    REQUIRE(s.ok());
+    return CheckDramLimit(resolved.spec());
+  };
+  for (const uint32_t share : {1, 1000}) {
+    spec.mutable_tables(1)->set_dram_share(share);
+    CHECK(check("99584").ok());
+    CHECK(absl::StrContains(check("99583").message(), "each needs at least 49792 bytes"));
+  }
 }
 
 }  // namespace

@@ -249,6 +249,24 @@ TEST_CASE("tables have the rows and keys of their fields' features", "[memory_ne
   CHECK(NeedOfServer(narrow, data, 4).row_bytes > 4 * NeedOfServer(wide, data, 4).row_bytes);
 }
 
+TEST_CASE("rows that have no room in their table's part of the limit lie on disk",
+          "[memory_need]") {
+  JobSpec spec = VisitsSpec();
+  spec.mutable_storage()->set_durability("memory");
+  spec.mutable_storage()->set_dram_bytes_per_server("1GiB");
+  const DataSize data = {
+      .lines = 1'000'000, .bytes = 1'000'000'000, .fields = 3, .rows = 5'000'000};
+  // Nearly all rows are the items', some 800 MB of them. They fit, but not in half of it.
+  const auto disk = [&] { return NeedOfServer(spec, data, 4).likely.disk_bytes(); };
+  const uint64_t equal = disk();
+  CHECK(equal > 100 * kMiB);
+  CHECK(PartBytes(NeedOfServer(spec, data, 4), "SSD tier") > 0);
+  spec.mutable_tables(1)->set_dram_share(20);
+  CHECK(disk() == 0);
+  spec.mutable_tables(0)->set_dram_share(20);
+  CHECK(disk() == equal);
+}
+
 TEST_CASE("lines have no more features than their text has room for", "[memory_need]") {
   using Counts = std::vector<uint64_t>;
   JobSpec spec = VisitsSpec();

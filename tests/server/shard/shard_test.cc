@@ -158,6 +158,33 @@ TEST_CASE("the least limit is the least, of many tables too", "[shard]") {
   }
 }
 
+TEST_CASE("tables of unlike rows share by their weights, and none has too little", "[shard]") {
+  const Position first(0), last(~0ull);
+  std::vector<TableSpec> tables = TestTables();
+  TableSpec wide = tables[0];
+  wide.id = TableId(2);
+  wide.segments[0].dim = 256;
+  tables.push_back(wide);
+  const uint64_t least = LeastDramBytesPerServer(tables, 1);
+  // A wide table costs its own least, not that of each.
+  const uint64_t alone = LeastDramBytesPerServer({tables[2]}, 1);
+  CHECK(least > alone);
+  CHECK(least < alone * 3 / 2);
+  for (const uint32_t share : {1u, 9u, 1'000'000u}) {
+    INFO("share " << share);
+    tables[0].dram_share = share;
+    CHECK(LeastDramBytesPerServer(tables, 1) == least);
+    const auto smallest = DivideMemory(tables, first, last, least, 1);
+    REQUIRE(smallest.ok());
+    CHECK(smallest->limits[2] >= alone);
+    CHECK_FALSE(DivideMemory(tables, first, last, least - 1, 1).ok());
+    const auto large = DivideMemory(tables, first, last, uint64_t{1} << 40, 1);
+    REQUIRE(large.ok());
+    CHECK(large->limits[1] == 0);  // all dense rows are in memory
+    CHECK(large->limits[0] / share == large->limits[2]);
+  }
+}
+
 // Copies the log with its last segment cut to `bytes`.
 void CopyCut(const std::string& from, const std::string& to, uint64_t bytes) {
   fs::remove_all(to);

@@ -275,6 +275,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
                                 .numeric = data.numeric,
                                 .rows = estimate.rows},
                                ShardsOfServer(spec, spec.replicas().servers(), cores));
+  estimate.tables = EstimateTables(load);
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   estimate.hbm_bytes = load.hbm_bytes;
   estimate.least_hbm_bytes = server::LeastGpuBytesPerServer(tables->tables, load.eviction, shards);
@@ -312,6 +313,7 @@ std::string EstimateText(const JobEstimate& estimate) {
   for (const ProcessEstimate& process : estimate.processes) {
     AppendParts(absl::StrCat(process.role, " x ", process.count), process.parts, "each", text);
   }
+  absl::StrAppend(&text, TablesText(estimate.tables));
   if (SnapshotBytes(estimate) > 0) {
     absl::StrAppend(&text, "\nWhile a base image or a checkpoint is written, at most:\n");
   }
@@ -384,6 +386,7 @@ std::string EstimateJson(const JobEstimate& estimate) {
   json["deviceBytes"] = DeviceBytes(estimate);
   json["oneProcessDeviceBytes"] = estimate.one_process_device_bytes;
   json["dominates"] = {{"role", most.role}, {"name", most.part->name}, {"bytes", most.bytes}};
+  if (!estimate.tables.empty()) json["tables"] = TablesJson(estimate.tables);
   json["leastDramBytesPerServer"] = estimate.least_dram_bytes;
   json["gpuBytesPerServer"] = estimate.hbm_bytes;
   json["leastGpuBytesPerServer"] = estimate.least_hbm_bytes;

@@ -12,6 +12,7 @@
 #include "proto/job/memory_need.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/data/data_measure.h"
+#include "tools/cli/data/estimate_tables.h"
 
 namespace strata {
 
@@ -34,10 +35,11 @@ struct JobEstimate {
   // there.
   uint64_t one_process_device_bytes = 0;
   std::vector<MemoryPart> predict;  // of `strata predict` with its model
-  uint64_t least_dram_bytes = 0;    // least spec.storage.dramBytesPerServer that is admitted
-  uint64_t hbm_bytes = 0;           // spec.storage.gpuBytesPerServer
-  uint64_t least_hbm_bytes = 0;     // the least of it that is admitted
-  ServerNeed kept;                  // what a scheduler keeps free of each server
+  std::vector<TableEstimate> tables;
+  uint64_t least_dram_bytes = 0;  // least spec.storage.dramBytesPerServer that is admitted
+  uint64_t hbm_bytes = 0;         // spec.storage.gpuBytesPerServer
+  uint64_t least_hbm_bytes = 0;   // the least of it that is admitted
+  ServerNeed kept;                // what a scheduler keeps free of each server
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say
@@ -45,7 +47,7 @@ struct JobEstimate {
 absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& data, uint64_t rows,
                                         uint32_t cores);
 
-// A table, what dominates, and the least limit.
+// A table, what tables have of a limit, what dominates, and the least limit.
 std::string EstimateText(const JobEstimate& estimate);
 std::string EstimateJson(const JobEstimate& estimate);
 

@@ -94,5 +94,15 @@ TEST_CASE("life cycles and codecs of rows are compared", "[schema_settings]") {
         "bf16, is int8\n");
 }
 
+TEST_CASE("what a table has of DRAM is no setting of its rows", "[schema_settings]") {
+  const Schema schema = SchemaOf("sgd");
+  JobSpec saved;
+  saved.add_tables()->set_name("item");
+  JobSpec now = saved;
+  now.mutable_tables(0)->set_dram_share(9);
+  CHECK(Lines(schema, saved, schema, now) == "");
+  CHECK(Lines(schema, now, schema, saved) == "");
+}
+
 }  // namespace
 }  // namespace strata

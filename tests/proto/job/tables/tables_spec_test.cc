@@ -93,6 +93,29 @@ TEST_CASE("tables of a job: defaults, numbers, and the table of each field", "[t
   CHECK(model->tables[3].life_cycle.removal.ttl_steps == 7);
 }
 
+TEST_CASE("a table's share of DRAM is 1 where none is given, and stays absent", "[tables_spec]") {
+  TrainingJob job = Job("deepfm", kThree, kAll);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_tables(1)->set_dram_share(7);
+  REQUIRE(ResolveJob(job).ok());
+  CHECK_FALSE(spec.tables(0).has_dram_share());  // programs that do not know it can read the job
+  const auto model = MakeModelTables(spec, 4, 0);
+  REQUIRE(model.ok());
+  const std::vector<uint32_t> shares = {1, 1, 7, 1};
+  for (uint32_t t = 0; t < 4; ++t) CHECK(model->tables[t].dram_share == shares[t]);
+  // A table says nothing else by it: rows have their shape and number.
+  TrainingJob without = job;
+  without.mutable_spec()->mutable_tables(1)->clear_dram_share();
+  auto other = MakeModelTables(without.spec(), 4, 0);
+  REQUIRE(other.ok());
+  other->tables[2].dram_share = 7;
+  CHECK(other->tables == model->tables);
+  // Nor is a job read that was not looked at.
+  spec.mutable_tables(1)->set_dram_share(0);
+  CHECK(MakeHashedTables(spec).status().message() ==
+        "spec.tables[1].dramShare is 0; it must be 1 to 1000000");
+}
+
 TEST_CASE("the model's width is of tables that say none", "[tables_spec]") {
   for (const char* type : {"deepfm", "mmoe", "din"}) {
     INFO(type);
@@ -153,6 +176,12 @@ TEST_CASE("tables and fields that do not fit are named", "[tables_spec]") {
         "spec.tables[2].dim: 0 is outside the limits; give a number from 1 to 4096");
   CHECK(with([](JobSpec& s) { s.mutable_tables(2)->set_pull_codec("fp8"); }) ==
         "spec.tables[2].pullCodec: 'fp8' is not one of: float32, bf16, int8");
+  for (const uint32_t share : {0u, 1'000'001u, ~0u}) {
+    CHECK(with([share](JobSpec& s) { s.mutable_tables(1)->set_dram_share(share); }) ==
+          absl::StrCat("spec.tables[1].dramShare: ", share,
+                       " is outside the limits; give a number from 1 to 1000000"));
+  }
+  CHECK(with([](JobSpec& s) { s.mutable_tables(1)->set_dram_share(1'000'000); }) == "");
   CHECK(with([](JobSpec& s) {
           s.mutable_tables(2)->mutable_optimizer()->set_type("lion");
         }).rfind("spec.tables[2].optimizer.type: 'lion' is not one of: ", 0) == 0);

@@ -66,6 +66,24 @@ TEST_CASE("wrong types are named", "[job_file]") {
       "job.yaml:13:38: spec.optimizer.sparse.learningRate: 1e39 is too large for a 32-bit number");
 }
 
+TEST_CASE("a share of DRAM that is none is named", "[job_file]") {
+  const auto says = [](const std::string& share) {
+    return SetProblem("spec.tables=[{name: item, dramShare: " + share + "}]");
+  };
+  const auto problem = [](const std::string& share, const std::string& what) {
+    return "--set spec.tables=[{name: item, dramShare: " + share +
+           "}]: spec.tables[0].dramShare: " + what;
+  };
+  const std::string whole = " is not a whole number (0, 1, 2, ...)";
+  CHECK(says("-1") == problem("-1", "'-1'" + whole));
+  CHECK(says("0.5") == problem("0.5", "'0.5'" + whole));
+  CHECK(says("most") == problem("most", "'most'" + whole));
+  CHECK(says("\"3\"") ==
+        problem("\"3\"", "expects a whole number, but \"3\" is text; write it without quotes"));
+  CHECK(says("4294967296") ==
+        problem("4294967296", "4294967296 is too large; the largest is 4294967295"));
+}
+
 // A message cannot tell it from none, and of layers none are those of the default.
 TEST_CASE("an empty list of layers is refused, not taken for the default's", "[job_file]") {
   const std::string why =

@@ -131,16 +131,18 @@ class Runner {
     absl::Status s = CheckFiles("spec.data.train", spec.data().train());
     if (s.ok()) s = CheckFiles("spec.data.eval", spec.data().eval());
     if (!s.ok()) return s;
-    auto train = List("spec.data.train", spec.data().train());
+    const FileListOptions options = {
+        .may_read = [this](const std::string& path) { return o_.paths.CheckPath(path); },
+        .written = FilesWritten(spec)};
+    auto train = ListFiles("spec.data.train", PathsOf(spec.data().train()), options);
     if (!train.ok()) return train.status();
-    auto eval = List("spec.data.eval", spec.data().eval());
+    auto eval = ListFiles("spec.data.eval", PathsOf(spec.data().eval()), options);
     if (!eval.ok()) return eval.status();
     return InputFiles{*std::move(train), *std::move(eval)};
   }
   template <typename Paths>
-  absl::StatusOr<std::vector<std::string>> List(absl::string_view field, const Paths& paths) const {
-    return ListFiles(field, {paths.begin(), paths.end()},
-                     [&](const std::string& path) { return o_.paths.CheckPath(path); });
+  static std::vector<std::string> PathsOf(const Paths& paths) {
+    return {paths.begin(), paths.end()};
   }
   // Those that the index pass found.
   static InputFiles FilesOf(const WorkerJobDirective& directive) {

@@ -188,12 +188,12 @@ class Runner {
   template <typename Files>
   absl::StatusOr<InputIndex> BuildIndex(absl::string_view field,
                                         const WorkerJobDirective& directive, const Files& files,
-                                        Labels labels, uint32_t columns) {
+                                        Labels labels, const DataShape& training) {
     const auto& beginnings = directive.vocabulary_beginnings();
     auto index = o_.data->BuildIndex(directive.spec().spec(), {files.begin(), files.end()},
                                      {.beginnings = {beginnings.begin(), beginnings.end()},
                                       .labels = labels,
-                                      .columns = columns,
+                                      .training = training,
                                       .cancelled = [stop = stop_] { return stop->load(); }});
     // What is wrong with a file as such; a line in it is found by the file's name.
     if (index.ok() || !absl::StartsWith(index.status().message(), "input file ")) return index;
@@ -206,12 +206,12 @@ class Runner {
     const absl::StatusOr<InputFiles> input = ListInput(spec);
     const absl::Status allowed = input.ok() ? CheckJob(directive, *input) : input.status();
     absl::StatusOr<InputIndex> train =
-        allowed.ok() ? BuildIndex("spec.data.train", directive, input->train, Labels::kRequired, 0)
+        allowed.ok() ? BuildIndex("spec.data.train", directive, input->train, Labels::kRequired, {})
                      : absl::StatusOr<InputIndex>(allowed);
     absl::StatusOr<InputIndex> eval = InputIndex();
     if (train.ok() && data.eval_size() > 0) {
-      eval = BuildIndex("spec.data.eval", directive, input->eval, Labels::kOptional,
-                        train->shape().columns());
+      eval =
+          BuildIndex("spec.data.eval", directive, input->eval, Labels::kOptional, train->shape());
     }
     absl::Status made = train.ok() ? eval.status() : train.status();
     HeldOutLines held_out;

@@ -131,6 +131,7 @@ absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& opt
   lines.shape.set_fields(manifest.fields());
   lines.shape.set_numeric(manifest.numeric());
   lines.shape.set_columns(manifest.columns());
+  *lines.shape.mutable_numbered_columns() = manifest.numbered_columns();
   lines.paths = *std::move(inputs);
   lines.vocabularies.known = KnownVocabularies(spec, manifest.schema());
   lines.vocabularies.option = "--vocabulary";

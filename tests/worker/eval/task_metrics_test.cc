@@ -91,6 +91,40 @@ TEST_CASE("each label is measured over the lines that have it, by their weights"
 }
 
 TEST_CASE("what was asked for is told, and what is not defined is absent", "[eval]") {
+TEST_CASE("lines without a value of gauc's field are a group of their own", "[eval]") {
+  // Of libffm, say: any number is a key, 0 too, and a line may lack a field.
+  Batch batch;
+  batch.Clear();
+  batch.tasks = 1;
+  std::vector<float> scores;
+  const auto add = [&](float label, float score, std::optional<uint64_t> user) {
+    batch.labels.push_back(label);
+    scores.push_back(score);
+    batch.keys.push_back(5);
+    batch.fields.push_back(0);
+    if (user) batch.keys.push_back(*user);
+    if (user) batch.fields.push_back(1);
+    batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
+    ++batch.size;
+  };
+  add(1, 0.9f, 0);
+  add(0, 0.1f, 0);
+  add(1, 0.2f, std::nullopt);
+  add(0, 0.8f, std::nullopt);
+  add(0, 0.3f, std::nullopt);
+  add(1, 0.6f, std::numeric_limits<uint64_t>::max());
+  add(0, 0.5f, std::numeric_limits<uint64_t>::max());
+  std::vector<TaskSpec> tasks(1);
+  MetricsPlan plan;
+  plan.by_task = true;
+  plan.gauc_field = "user";
+  TaskMetrics metrics(tasks, plan, 1);
+  metrics.Add(batch, scores);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK(result.tasks(0).gauc() == Approx((2 * 1 + 3 * 0 + 2 * 1) / 7.0));
+}
+
   MetricsPlan plan;
   plan.by_task = plan.given = true;
   plan.mse = plan.auc = true;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "ops/natural_log.h"
 #include "ops/nn/loss/weighted_metrics.h"
 #include "proto/job/evaluation_result.h"
 
@@ -34,7 +35,8 @@ float Bounded(float prediction) {
   return std::clamp(prediction, -kGreatest, kGreatest);
 }
 
-// Mean of the loss, without the task's weight.
+// Mean of the loss, without the task's weight. Of a label that is not binary it decides when
+// training stops, and which step is the best (spec.evaluation.patience): rule 3 of ops/EXACT.md.
 double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
                 const ops::WeightedSums& sums) {
   if (task.loss == TaskLoss::kLogistic) return sums.logloss / sums.weight;
@@ -45,7 +47,7 @@ double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
     if (w == 0) continue;
     constexpr double kLeast = 0x1p-149;  // of floats above 0
     sum += w * (task.loss == TaskLoss::kHuber ? HuberOf(p - y, task.delta)
-                                              : p - y * std::log(std::max(p, kLeast)));
+                                              : p - y * ops::NaturalLog(std::max(p, kLeast)));
   }
   return sum / sums.weight;
 }
@@ -88,9 +90,9 @@ TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
   const TaskSpec& spec = tasks_[task];
   std::vector<float> labels, scores;
   std::vector<uint64_t> units, groups;
+  std::vector<bool> without;
   for (size_t i = 0; i < labels_.size() / tasks_.size(); ++i) {
     const float label = labels_[i * tasks_.size() + task];
-  std::vector<bool> without;
     if (std::isnan(label)) continue;
     labels.push_back(label);
     scores.push_back(Bounded(predictions_[i * tasks_.size() + task]));

@@ -195,7 +195,8 @@ absl::Status ScoreAll(const PredictOptions& options, const ModelTables& tables, 
     text.clear();
     AppendPredictions(tables.tasks, columns, batch.labels, scores, &text);
     summary->lines += batch.size;
-    if (summary->lines * tables.tasks.size() > kMostMeasured) continue;
+    summary->labelled += LabelledLines(batch);
+    if (summary->lines * tables.tasks.size() > options.most_measured) continue;
     summary->measured = summary->lines;
     quality->Add(batch, scores);
   }
@@ -253,7 +254,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   summary.reader_left = output.reader_left();
   if (!scored.ok() && !summary.reader_left) return (*server)->Explain(scored);
   summary.bad_lines = (*lines)->bad_lines();
-  summary.labelled = quality.labelled();
+  summary.measured_labelled = quality.labelled();
   quality.Fill(&summary.result);
   return summary;
 }

@@ -131,16 +131,18 @@ class Runner {
     absl::Status s = CheckFiles("spec.data.train", spec.data().train());
     if (s.ok()) s = CheckFiles("spec.data.eval", spec.data().eval());
     if (!s.ok()) return s;
-    auto train = List("spec.data.train", spec.data().train());
+    const FileListOptions options = {
+        .may_read = [this](const std::string& path) { return o_.paths.CheckPath(path); },
+        .written = FilesWritten(spec)};
+    auto train = ListFiles("spec.data.train", PathsOf(spec.data().train()), options);
     if (!train.ok()) return train.status();
-    auto eval = List("spec.data.eval", spec.data().eval());
+    auto eval = ListFiles("spec.data.eval", PathsOf(spec.data().eval()), options);
     if (!eval.ok()) return eval.status();
     return InputFiles{*std::move(train), *std::move(eval)};
   }
   template <typename Paths>
-  absl::StatusOr<std::vector<std::string>> List(absl::string_view field, const Paths& paths) const {
-    return ListFiles(field, {paths.begin(), paths.end()},
-                     [&](const std::string& path) { return o_.paths.CheckPath(path); });
+  static std::vector<std::string> PathsOf(const Paths& paths) {
+    return {paths.begin(), paths.end()};
   }
   // Those that the index pass found.
   static InputFiles FilesOf(const WorkerJobDirective& directive) {
@@ -186,12 +188,12 @@ class Runner {
   template <typename Files>
   absl::StatusOr<InputIndex> BuildIndex(absl::string_view field,
                                         const WorkerJobDirective& directive, const Files& files,
-                                        Labels labels, uint32_t columns) {
+                                        Labels labels, const DataShape& training) {
     const auto& beginnings = directive.vocabulary_beginnings();
     auto index = o_.data->BuildIndex(directive.spec().spec(), {files.begin(), files.end()},
                                      {.beginnings = {beginnings.begin(), beginnings.end()},
                                       .labels = labels,
-                                      .columns = columns,
+                                      .training = training,
                                       .cancelled = [stop = stop_] { return stop->load(); }});
     // What is wrong with a file as such; a line in it is found by the file's name.
     if (index.ok() || !absl::StartsWith(index.status().message(), "input file ")) return index;
@@ -204,12 +206,12 @@ class Runner {
     const absl::StatusOr<InputFiles> input = ListInput(spec);
     const absl::Status allowed = input.ok() ? CheckJob(directive, *input) : input.status();
     absl::StatusOr<InputIndex> train =
-        allowed.ok() ? BuildIndex("spec.data.train", directive, input->train, Labels::kRequired, 0)
+        allowed.ok() ? BuildIndex("spec.data.train", directive, input->train, Labels::kRequired, {})
                      : absl::StatusOr<InputIndex>(allowed);
     absl::StatusOr<InputIndex> eval = InputIndex();
     if (train.ok() && data.eval_size() > 0) {
-      eval = BuildIndex("spec.data.eval", directive, input->eval, Labels::kOptional,
-                        train->shape().columns());
+      eval =
+          BuildIndex("spec.data.eval", directive, input->eval, Labels::kOptional, train->shape());
     }
     absl::Status made = train.ok() ? eval.status() : train.status();
     HeldOutLines held_out;

@@ -296,51 +296,6 @@ TEST_CASE("each kind of bad input is told in one line, with its place and its re
                 "restore it, or submit a new job"});
 }
 
-// Columns 0 and 2 are read, nobody names column 1, and the label may lie behind them.
-TEST_CASE("lines without a header that lack a column are told by file, line and both counts",
-          "[bad_input]") {
-  User user;
-  std::string lines;
-  for (int i = 0; i < 32; ++i) {
-    lines += "u" + std::to_string(i % 4) + ",x,i" + std::to_string(i % 7) + "," +
-             std::to_string(i % 2) + "\n";
-  }
-  user.Write("train.csv", lines);
-  user.Write("eval.csv", "u1,x,i1,1\nu2,x,i2,0\n");
-  user.Write("one-less.csv", "u1,i1,1\nu2,i2,0\n");
-  user.Write("one-more.csv", "u1,x,i1,1\nu2,x,i2,0,9\n");
-  const std::string fields =
-      "  fields: [{name: u, column: '0', kind: categorical}, "
-      "{name: i, column: '2', kind: categorical}]\n";
-  const std::string less =
-                        "one-less.csv:1:1: found 3 columns, expected 4; without a header columns "
-                        "go by their places: leave one that is not known empty",
-                    more = "one-more.csv:2:1: found 5 columns, expected 4; without a header";
-  for (const bool by_fields : {false, true}) {
-    INFO(by_fields);
-    const std::string columns = by_fields ? "" : ", categorical: ['0', '2'], ignored: ['*']";
-    user.Write("job.yaml",
-               "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
-               "  data: {format: csv, train: [train.csv], eval: [eval.csv], "
-               "columns: {header: false, label: '3'" +
-                   columns + "}}\n" + (by_fields ? fields : "") +
-                   "  model: {type: lr}\n  training: {lanes: 2, batchSize: 4}\n"
-                   "  checkpoint: {directory: c}\n");
-    CHECK(user.Strata("train -f job.yaml --overwrite").exit_code == 0);
-    const std::string predict = "predict --checkpoint c ";
-    CHECK(user.Strata(predict + "train.csv eval.csv").exit_code == 0);
-    CheckOneLine(user.Strata(predict + "one-less.csv"), 2, {less, "--max-bad-lines"});
-    CheckOneLine(user.Strata(predict + "train.csv one-less.csv"), 2, {less});
-    CheckOneLine(user.Strata(predict + "one-more.csv"), 2, {more});
-    CheckOneLine(user.Strata(predict + "- < one-less.csv"), 2, {":1:1: found 3 columns"});
-    // So it is of a day that comes later, and of held-out lines.
-    CheckRefused(user,
-                 "train -f job.yaml --resume --set 'spec.data.train=[train.csv, one-less.csv]'",
-                 {less});
-    CheckRefused(user, "train -f job.yaml --overwrite --set spec.data.eval=[one-less.csv]", {less});
-  }
-}
-
 TEST_CASE("files that change, go or come while their job trains", "[bad_input]") {
   User user;
   user.Up();

@@ -84,6 +84,75 @@ TEST_CASE("scores go where the shell or a link leads, and replace no link", "[ba
   CHECK(is_link("circle"));
 }
 
+TEST_CASE("outputs are written among no files that are read", "[bad_input]") {
+  User user;
+  std::filesystem::create_directory(user.Path("data"));
+  std::filesystem::create_directory_symlink("data", user.Path("link"));
+  for (const char* day : {"data/day1.libfm", "data/day2.libfm"}) user.Write(day, GoodLines(50));
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  const std::string predict = "predict --checkpoint c ";
+  for (const std::string inputs : {"data", "'data/*'", "'da*'", "data/day1.libfm 'data/d*2*'"}) {
+    INFO(inputs);
+    CheckOneLine(user.Strata(predict + inputs + " -o data/day2.libfm"), 2,
+                 {"--output data/day2.libfm would be one of the files that inputs[", "another"});
+    CheckOneLine(user.Strata(predict + inputs + " -o link/day2.libfm"), 2, {"--output link/day2"});
+  }
+  CHECK(user.Read("data/day2.libfm") == GoodLines(50));
+  // Nor is what would be among them the next time, under its name or the one on its way.
+  for (const std::string inputs : {"data", "'data/*'"}) {
+    CheckOneLine(user.Strata(predict + inputs + " -o data/scores.csv"), 2,
+                 {"--output data/scores.csv would be one of the files that inputs[0], data"});
+  }
+  CheckOneLine(user.Strata(predict + "'data/*.tmp' -o data/scores"), 2,
+               {"--output data/scores.tmp would be one of the files that inputs[0], data/*.tmp"});
+  CHECK_FALSE(std::filesystem::exists(user.Path("data/scores.csv")));
+  for (const std::string output : {"scores.csv", "data/_scores.csv"}) {
+    CHECK(user.Strata(predict + "data -o " + output).exit_code == 0);
+  }
+  CHECK(user.Strata(predict + "'data/*.libfm' -o data/scores.csv").exit_code == 0);
+  CHECK(user.Read("data/scores.csv") == user.Read("scores.csv"));
+  // So it is with what a job writes.
+  std::filesystem::remove(user.Path("data/scores.csv"));
+  const std::string job = " -f job.yaml --set spec.data.train=[data]";
+  for (const auto& [set, says] :
+       {std::pair{" --set spec.output.metrics=data/m.jsonl", "data/m.jsonl would be one of the "},
+        std::pair{" --set 'spec.data.eval=[data/*.libfm]' --set spec.output.predictions=link/p",
+                  "link/p would be one of the files that spec.data.train[0], "}}) {
+    CheckRefused(user, "train" + job + set, {says, "write to another folder"});
+    CheckOneLine(user.Strata("validate" + job + set), 2, {says, "write to another folder"});
+  }
+  CHECK_FALSE(std::filesystem::exists(user.Path("data/m.jsonl")));
+}
+
+TEST_CASE("scores are written over no vocabulary", "[bad_input]") {
+  const User user;
+  const std::string words = "u0\nu1\nu2\n";
+  std::string rows = "u,click\n";
+  for (int i = 0; i < 40; ++i) {
+    rows += "u" + std::to_string(i % 5) + "," + std::to_string(i % 2) + "\n";
+  }
+  user.Write("rows.csv", rows);
+  for (const char* file : {"words", "elsewhere"}) user.Write(file, words);
+  user.Write("job.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [rows.csv], columns: {label: click}}\n"
+             "  fields: [{name: u, kind: categorical, vocabulary: {file: words}}]\n"
+             "  model: {type: lr}\n  training: {lanes: 2, batchSize: 8}\n");
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  const std::string predict = "predict --checkpoint c rows.csv ";
+  std::filesystem::create_symlink("words", user.Path("link"));
+  for (const std::string output : {"words", "link", "./words"}) {
+    CheckOneLine(user.Strata(predict + "-o " + output), 2, {"is the same file as", "words"});
+  }
+  CheckOneLine(user.Strata(predict + "--vocabulary u=elsewhere -o elsewhere"), 2,
+               {"--output elsewhere is the same file as elsewhere, which is read"});
+  CHECK(user.Read("words") == words);
+  CHECK(user.Read("elsewhere") == words);
+  CHECK(user.Strata(predict + "--vocabulary u=elsewhere -o words").exit_code == 0);
+}
+
 TEST_CASE("made rows go to a device, a pipe or stdout as scores do, and replace none of them",
           "[bad_input][generate]") {
   const User user;

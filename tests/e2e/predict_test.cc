@@ -157,6 +157,20 @@ TEST_CASE("predictions are the job's own, byte for byte", "[e2e][predict]") {
       return bare;
     }());
     CHECK((t.summary.lines == 200 && t.summary.labelled == 0));
+    // Labels are counted beyond the lines that are measured.
+    const std::vector<std::string> lines = LinesOf(ReadAll(t.input));
+    const auto bare_before = [&](size_t first) {
+      std::string text;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        text += (i < first ? lines[i].substr(lines[i].find(' ') + 1) : lines[i]) + "\n";
+      }
+      std::ofstream(t.folder.path() + "/lines") << text;
+      t.Predicted({.inputs = {t.folder.path() + "/lines"}, .most_measured = 0});
+      return t.summary;
+    };
+    CHECK(bare_before(0).labelled == 200);
+    const PredictSummary late = bare_before(190);
+    CHECK((late.labelled == 10 && late.measured == 0 && late.measured_labelled == 0));
   }
   SECTION("csv: five tables of their own codecs and life cycles, and a sequence") {
     TrainingJob job = testing::SmallJob(folder.path());

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ops/natural_log.h"
 #include "proto/core/position.h"
 #include "tools/generate/zipf.h"
-#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 namespace {
@@ -165,9 +165,9 @@ Parts Generator::TeacherParts(const Row& row) const {
   parts.pairwise = 0.5 * (parts.pairwise - squares);
   for (uint32_t i = 0; i < kIntegers; ++i) {
     const int64_t x = row.integers[i];
-    const double ln = x > 0 ? NaturalLog(1.0 + static_cast<double>(x)) : 0.0;
+    const double ln = x > 0 ? ops::NaturalLog(1.0 + static_cast<double>(x)) : 0.0;
     parts.first_order += 0.25 * slope_[i] * ln;
-    parts.nonlinear += 0.5 * Step(2.0 * (ln - NaturalLog(1.0 + kIntegerMedian[i]))) * step_[i];
+    parts.nonlinear += 0.5 * Step(2.0 * (ln - ops::NaturalLog(1.0 + kIntegerMedian[i]))) * step_[i];
   }
   for (const auto& unit : hidden_) {
     double z = 0;

@@ -2,10 +2,10 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "ops/natural_log.h"
 #include "tools/generate/auc_sample.h"
 #include "tools/generate/criteo_generator.h"
 #include "tools/generate/part_file.h"
-#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 namespace {
@@ -37,7 +37,7 @@ absl::StatusOr<CriteoGeneratorResult> GenerateCriteo(
   for (uint64_t i = 0; i < options.rows; ++i) {
     const GeneratedRow row = (*generator)->AppendRow(options.first_row + i, &text);
     result.positives += row.label ? 1 : 0;
-    loss -= NaturalLog(row.label ? row.probability : 1.0 - row.probability);
+    loss -= ops::NaturalLog(row.label ? row.probability : 1.0 - row.probability);
     auc.Add(static_cast<float>(row.probability), row.label);
     if (text.size() < kWriteBytes && i + 1 < options.rows) continue;
     if (absl::Status s = file.Write(text); !s.ok()) return s;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ops/natural_log.h"
 #include "proto/core/position.h"
 #include "tools/generate/zipf.h"
-#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 namespace {
@@ -162,7 +162,7 @@ MovielensRow Generator::AppendRow(std::string* out) {
   const bool has_price = (random.Next() >> 60) != 0;
   const bool follows = std::find(user.tags.begin(), user.tags.end(), item.genre) != user.tags.end();
   // The mean of the logarithm stands for a price that is missing.
-  const double log_price = has_price ? NaturalLog(1.0 + item.cents / 100.0) : 2.2;
+  const double log_price = has_price ? ops::NaturalLog(1.0 + item.cents / 100.0) : 2.2;
   MovielensRow row;
   row.click_probability =
       Sigmoid(kConstant + kUserWeight * user.weight + kItemWeight * item.weight +

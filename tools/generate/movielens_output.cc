@@ -6,11 +6,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ops/natural_log.h"
 #include "tools/generate/auc_sample.h"
 #include "tools/generate/criteo_generator.h"
 #include "tools/generate/movielens_generator.h"
 #include "tools/generate/part_file.h"
-#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 namespace {
@@ -27,7 +27,7 @@ class TeacherQuality {
   void Add(const MovielensRow& row, MovielensResult* result) {
     ++result->rows;
     result->clicks += row.clicked ? 1 : 0;
-    logloss_ -= NaturalLog(row.clicked ? row.click_probability : 1.0 - row.click_probability);
+    logloss_ -= ops::NaturalLog(row.clicked ? row.click_probability : 1.0 - row.click_probability);
     click_.Add(static_cast<float>(row.click_probability), row.clicked);
     if (!row.rated) return;
     ++result->ratings;

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "ops/natural_log.h"
 #include "proto/core/position.h"
-#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 
@@ -40,17 +40,19 @@ ZipfDistribution::ZipfDistribution(uint64_t size, double exponent)
 }
 
 double ZipfDistribution::Integral(double x) const {
-  const double ln = NaturalLog(x);
+  const double ln = ops::NaturalLog(x);
   return one_minus_ == 0.0 ? ln : (NaturalExp(one_minus_ * ln) - 1.0) / one_minus_;
 }
 
 double ZipfDistribution::InverseIntegral(double y) const {
   if (one_minus_ == 0.0) return NaturalExp(y);
   const double inner = std::max(0x1p-1000, 1.0 + one_minus_ * y);
-  return NaturalExp(NaturalLog(inner) / one_minus_);
+  return NaturalExp(ops::NaturalLog(inner) / one_minus_);
 }
 
-double ZipfDistribution::Density(double x) const { return NaturalExp(-exponent_ * NaturalLog(x)); }
+double ZipfDistribution::Density(double x) const {
+  return NaturalExp(-exponent_ * ops::NaturalLog(x));
+}
 
 uint64_t ZipfDistribution::Draw(RandomStream& random) const {
   if (size_ == 1.0) return 0;

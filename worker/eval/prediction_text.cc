@@ -5,6 +5,10 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+
 namespace strata {
 namespace {
 
@@ -28,6 +32,13 @@ void AppendLabel(const TaskSpec& task, float label, std::string* text) {
   }
 }
 
+// As csv readers take it for one column, whatever it holds.
+std::string CsvName(absl::string_view name) {
+  const bool plain = name.find_first_of(",\"\r\n") == name.npos;
+  return plain ? std::string(name)
+               : absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");
+}
+
 }  // namespace
 
 void AppendPredictions(const std::vector<TaskSpec>& tasks, PredictionColumns columns,
@@ -48,9 +59,11 @@ void AppendPredictions(const std::vector<TaskSpec>& tasks, PredictionColumns col
 std::string PredictionHeader(const std::vector<TaskSpec>& tasks, PredictionColumns columns) {
   std::string text;
   if (columns == PredictionColumns::kLabelsAndScores) {
-    for (const TaskSpec& task : tasks) text += task.name + ",";
+    for (const TaskSpec& task : tasks) absl::StrAppend(&text, CsvName(task.name), ",");
   }
-  for (const TaskSpec& task : tasks) text += task.name + "_score,";
+  for (const TaskSpec& task : tasks) {
+    absl::StrAppend(&text, CsvName(absl::StrCat(task.name, "_score")), ",");
+  }
   text.back() = '\n';
   return text;
 }

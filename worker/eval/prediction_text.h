@@ -21,7 +21,8 @@ void AppendPredictions(const std::vector<TaskSpec>& tasks, PredictionColumns col
                        const std::vector<float>& labels, const std::vector<float>& scores,
                        std::string* text);
 
-// The line that names the columns: "NAME" a label, "NAME_score" a score.
+// The line that names the columns: NAME a label, NAME_score a score, in quotes where csv wants
+// them.
 std::string PredictionHeader(const std::vector<TaskSpec>& tasks, PredictionColumns columns);
 
 }  // namespace strata

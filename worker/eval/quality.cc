@@ -7,6 +7,21 @@
 #include "ops/nn/loss/auc.h"
 
 namespace strata {
+namespace {
+
+bool HasLabel(const Batch& batch, uint32_t line) {
+  const auto first = batch.labels.begin() + static_cast<std::ptrdiff_t>(size_t{line} * batch.tasks);
+  return !std::all_of(first, first + static_cast<std::ptrdiff_t>(batch.tasks),
+                      [](float label) { return std::isnan(label); });
+}
+
+}  // namespace
+
+uint64_t LabelledLines(const Batch& batch) {
+  uint64_t labelled = 0;
+  for (uint32_t i = 0; i < batch.size; ++i) labelled += HasLabel(batch, i) ? 1 : 0;
+  return labelled;
+}
 
 Quality::Quality(const ModelTables* tables, const MetricsPlan& metrics,
                  std::optional<uint32_t> gauc_field)
@@ -14,14 +29,10 @@ Quality::Quality(const ModelTables* tables, const MetricsPlan& metrics,
 
 void Quality::Add(const Batch& batch, const std::vector<float>& scores) {
   if (by_task_) tasks_.Add(batch, scores);
-  const size_t tasks = tables_->tasks.size();
-  for (size_t i = 0; i < scores.size(); i += tasks) {
-    const auto first = batch.labels.begin() + static_cast<std::ptrdiff_t>(i);
-    const bool none = std::all_of(first, first + static_cast<std::ptrdiff_t>(tasks),
-                                  [](float label) { return std::isnan(label); });
-    if (none) continue;
-    ++labelled_;
-    if (!tables_->plain()) continue;
+  labelled_ += LabelledLines(batch);
+  if (!tables_->plain()) return;
+  for (uint32_t i = 0; i < batch.size; ++i) {  // of one task
+    if (!HasLabel(batch, i)) continue;
     labels_.push_back(batch.labels[i]);
     scores_.push_back(scores[i]);
   }

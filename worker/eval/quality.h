@@ -16,6 +16,9 @@
 
 namespace strata {
 
+// How many lines have a label, whichever.
+uint64_t LabelledLines(const Batch& batch);
+
 // Memory: 8 bytes of each line and label, for the exact AUC, and what TaskMetrics says.
 class Quality {
  public:

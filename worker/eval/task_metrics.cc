@@ -6,19 +6,20 @@
 #include <limits>
 #include <utility>
 
+#include "ops/natural_log.h"
 #include "ops/nn/loss/weighted_metrics.h"
 #include "proto/job/evaluation_result.h"
 
 namespace strata {
 namespace {
 
-// The value of a field of example i: its first feature's key; 0 where it has none.
-uint64_t ValueOfField(const Batch& batch, uint32_t i, uint32_t field) {
+// The value of a field of example i: its first feature's key. Any number may be one.
+std::optional<uint64_t> ValueOfField(const Batch& batch, uint32_t i, uint32_t field) {
   for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
     const uint32_t of = batch.fields.empty() ? f - batch.offsets[i] : batch.fields[f];
     if (of == field) return batch.keys[f];
   }
-  return 0;
+  return std::nullopt;
 }
 
 double HuberOf(double residual, double delta) {
@@ -34,7 +35,8 @@ float Bounded(float prediction) {
   return std::clamp(prediction, -kGreatest, kGreatest);
 }
 
-// Mean of the loss, without the task's weight.
+// Mean of the loss, without the task's weight. Of a label that is not binary it decides when
+// training stops, and which step is the best (spec.evaluation.patience): rule 3 of ops/EXACT.md.
 double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
                 const ops::WeightedSums& sums) {
   if (task.loss == TaskLoss::kLogistic) return sums.logloss / sums.weight;
@@ -45,7 +47,7 @@ double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
     if (w == 0) continue;
     constexpr double kLeast = 0x1p-149;  // of floats above 0
     sum += w * (task.loss == TaskLoss::kHuber ? HuberOf(p - y, task.delta)
-                                              : p - y * std::log(std::max(p, kLeast)));
+                                              : p - y * ops::NaturalLog(std::max(p, kLeast)));
   }
   return sum / sums.weight;
 }
@@ -78,7 +80,9 @@ void TaskMetrics::Add(const Batch& batch, const std::vector<float>& predictions)
     units_.push_back(static_cast<uint64_t>(double{weight} / double{kWeightUnit}));
   }
   for (uint32_t i = 0; gauc_field_ && i < batch.size; ++i) {
-    groups_.push_back(ValueOfField(batch, i, *gauc_field_));
+    const std::optional<uint64_t> group = ValueOfField(batch, i, *gauc_field_);
+    groups_.push_back(group.value_or(0));
+    without_.push_back(!group);
   }
 }
 
@@ -86,13 +90,16 @@ TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
   const TaskSpec& spec = tasks_[task];
   std::vector<float> labels, scores;
   std::vector<uint64_t> units, groups;
+  std::vector<bool> without;
   for (size_t i = 0; i < labels_.size() / tasks_.size(); ++i) {
     const float label = labels_[i * tasks_.size() + task];
     if (std::isnan(label)) continue;
     labels.push_back(label);
     scores.push_back(Bounded(predictions_[i * tasks_.size() + task]));
     if (!units_.empty()) units.push_back(units_[i]);
-    if (!groups_.empty()) groups.push_back(groups_[i]);
+    if (groups_.empty()) continue;
+    groups.push_back(groups_[i]);
+    without.push_back(without_[i]);
   }
   const ops::WeightedExamples x = {scores, labels, units};
   const ops::WeightedSums sums = ops::SumExamples(x);
@@ -132,7 +139,7 @@ TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
     if (first != nullptr) first->set_calibration(sums.prediction / sums.label);
   }
   if (binary && gauc_field_) {
-    if (const auto gauc = ops::GroupedAuc(x, groups)) result.set_gauc(*gauc);
+    if (const auto gauc = ops::GroupedAuc(x, groups, without)) result.set_gauc(*gauc);
   }
   if (wanted(plan_.mse, !binary)) result.set_mse(sums.squared / sums.weight);
   if (wanted(plan_.mae, !binary)) result.set_mae(sums.absolute / sums.weight);

@@ -37,6 +37,7 @@ class TaskMetrics {
   std::vector<float> labels_, predictions_;  // (examples, tasks)
   std::vector<uint64_t> units_;              // (examples), or empty: all weigh 1
   std::vector<uint64_t> groups_;             // (examples), or empty: no gauc
+  std::vector<bool> without_;                // (examples), or empty: those of no group
 };
 
 }  // namespace strata

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <vector>
+#include <utility>
 
 namespace strata::ops {
 namespace {
@@ -65,20 +65,25 @@ std::optional<double> WeightedAuc(const WeightedExamples& x) {
   return AucOf(all);
 }
 
-std::optional<double> GroupedAuc(const WeightedExamples& x, std::span<const uint64_t> groups) {
+std::optional<double> GroupedAuc(const WeightedExamples& x, std::span<const uint64_t> groups,
+                                 const std::vector<bool>& without) {
   if (!AllNumbers(x)) return std::nullopt;
+  const auto group_of = [&](size_t i) {
+    const bool some = without.empty() || !without[i];
+    return std::pair<bool, uint64_t>(some, some ? groups[i] : 0);
+  };
   std::vector<size_t> order(groups.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return groups[a] != groups[b] ? groups[a] < groups[b] : a < b;
+    return group_of(a) != group_of(b) ? group_of(a) < group_of(b) : a < b;
   });
   double sum = 0, weight = 0;
   std::vector<Scored> one;
   for (size_t i = 0; i < order.size();) {
     one.clear();
     double of_group = 0;
-    const uint64_t group = groups[order[i]];
-    for (; i < order.size() && groups[order[i]] == group; ++i) {
+    const auto group = group_of(order[i]);
+    for (; i < order.size() && group_of(order[i]) == group; ++i) {
       one.push_back(ScoredOf(x, order[i]));
       of_group += static_cast<double>(one.back().units);
     }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace strata::ops {
 
@@ -27,9 +28,11 @@ struct WeightedExamples {
 std::optional<double> WeightedAuc(const WeightedExamples& x);
 
 // The same within each group of examples, and the mean of the groups that have both classes,
-// weighted by the sum of their examples' weights (Zhu et al., KDD 2017). groups: (n). None where no
-// group has both, or a prediction is no number. O(n log n).
-std::optional<double> GroupedAuc(const WeightedExamples& x, std::span<const uint64_t> groups);
+// weighted by the sum of their examples' weights (Zhu et al., KDD 2017). groups: (n). without: (n),
+// or empty; examples for which it is true are one group, whatever `groups` says of them. None where
+// no group has both, or a prediction is no number. O(n log n).
+std::optional<double> GroupedAuc(const WeightedExamples& x, std::span<const uint64_t> groups,
+                                 const std::vector<bool>& without = {});
 
 // Weighted sums over all examples, of which the means are made. A prediction that is no number
 // makes those of predictions NaN.

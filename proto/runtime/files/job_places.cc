@@ -223,6 +223,17 @@ absl::Status CheckJobPlaces(const JobSpec& spec, const JobPlacesOptions& options
   return absl::OkStatus();
 }
 
+std::vector<WrittenFile> FilesWritten(const JobSpec& spec, FileSystem& files) {
+  std::vector<WrittenFile> written;
+  if (!spec.output().metrics().empty()) {
+    written.push_back({"spec.output.metrics", spec.output().metrics()});
+  }
+  for (std::string& name : PredictionNames(spec.output().predictions(), {}, files)) {
+    written.push_back({"spec.output.predictions", std::move(name)});
+  }
+  return written;
+}
+
 absl::Status CheckNoInput(absl::string_view option, const std::string& output,
                           const std::vector<std::string>& inputs, FileSystem& files) {
   Place to = Given(output, Use::kWriteFile);

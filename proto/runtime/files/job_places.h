@@ -35,6 +35,16 @@ struct JobPlacesOptions {
 absl::Status CheckJobPlaces(const JobSpec& spec, const JobPlacesOptions& options = {},
                             FileSystem& files = FileSystem::Kernel());
 
+// A file that a job or a program will write, or has on its way. `field` names what gives it: a
+// field of the job, or an option.
+struct WrittenFile {
+  std::string field, path;
+};
+
+// spec.output.metrics and spec.output.predictions, under all names that they have on their way.
+std::vector<WrittenFile> FilesWritten(const JobSpec& spec,
+                                      FileSystem& files = FileSystem::Kernel());
+
 // FAILED_PRECONDITION: `output`, a file that a program is to write, is one of those that it reads.
 absl::Status CheckNoInput(absl::string_view option, const std::string& output,
                           const std::vector<std::string>& inputs,

@@ -20,5 +20,17 @@ TEST_CASE("a score that is no number has one text, whatever its bits", "[eval]")
   CHECK(text == "nan,nan\n0.25,-inf\n");
 }
 
+TEST_CASE("a header has as many columns as the lines, whatever labels are called", "[eval]") {
+  std::vector<TaskSpec> tasks(2);
+  tasks[0].name = "clicked, yes";
+  tasks[1].name = "so \"called\"";
+  CHECK(PredictionHeader(tasks, PredictionColumns::kLabelsAndScores) ==
+        "\"clicked, yes\",\"so \"\"called\"\"\",\"clicked, yes_score\",\"so "
+        "\"\"called\"\"_score\"\n");
+  tasks[1].name = "stars given";
+  CHECK(PredictionHeader(tasks, PredictionColumns::kScores) ==
+        "\"clicked, yes_score\",stars given_score\n");
+}
+
 }  // namespace
 }  // namespace strata

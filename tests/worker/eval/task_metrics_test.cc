@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "ops/natural_log.h"
 #include "proto/job/evaluation_result.h"
 #include "tests/worker/eval/metric_loops.h"
 
@@ -88,6 +89,40 @@ TEST_CASE("each label is measured over the lines that have it, by their weights"
   CHECK(result.auc() == click.auc());
   CHECK(result.logloss() == click.logloss());
   CHECK(result.positives() == 1);
+}
+
+TEST_CASE("lines without a value of gauc's field are a group of their own", "[eval]") {
+  // Of libffm, say: any number is a key, 0 too, and a line may lack a field.
+  Batch batch;
+  batch.Clear();
+  batch.tasks = 1;
+  std::vector<float> scores;
+  const auto add = [&](float label, float score, std::optional<uint64_t> user) {
+    batch.labels.push_back(label);
+    scores.push_back(score);
+    batch.keys.push_back(5);
+    batch.fields.push_back(0);
+    if (user) batch.keys.push_back(*user);
+    if (user) batch.fields.push_back(1);
+    batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
+    ++batch.size;
+  };
+  add(1, 0.9f, 0);
+  add(0, 0.1f, 0);
+  add(1, 0.2f, std::nullopt);
+  add(0, 0.8f, std::nullopt);
+  add(0, 0.3f, std::nullopt);
+  add(1, 0.6f, std::numeric_limits<uint64_t>::max());
+  add(0, 0.5f, std::numeric_limits<uint64_t>::max());
+  std::vector<TaskSpec> tasks(1);
+  MetricsPlan plan;
+  plan.by_task = true;
+  plan.gauc_field = "user";
+  TaskMetrics metrics(tasks, plan, 1);
+  metrics.Add(batch, scores);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK(result.tasks(0).gauc() == Approx((2 * 1 + 3 * 0 + 2 * 1) / 7.0));
 }
 
 TEST_CASE("what was asked for is told, and what is not defined is absent", "[eval]") {
@@ -191,6 +226,33 @@ TEST_CASE("a first label that is no class gives its loss", "[eval]") {
   CHECK_FALSE(result.has_positives());
   CHECK(result.auc() == 0.5);
   CHECK(result.logloss() == result.tasks(0).loss());
+}
+
+TEST_CASE("a count's loss, by which training stops, has the same bits on every machine", "[eval]") {
+  constexpr uint32_t kLines = 4000;
+  std::vector<TaskSpec> tasks = {Tasks()[2]};
+  Batch batch;
+  batch.Clear();
+  batch.tasks = 1;
+  batch.size = kLines;
+  std::vector<float> scores;
+  double sum = 0, by_libm = 0;
+  for (uint32_t i = 0; i < kLines; ++i) {
+    const float label = static_cast<float>(i % 7), score = 0.001f * static_cast<float>(i + 1);
+    batch.labels.push_back(label);
+    batch.keys.push_back(i);
+    batch.offsets.push_back(i + 1);
+    scores.push_back(score);
+    sum += double{score} - double{label} * ops::NaturalLog(double{score});
+    by_libm += double{score} - double{label} * std::log(double{score});
+  }
+  TaskMetrics metrics(tasks, {.by_task = true}, std::nullopt);
+  metrics.Add(batch, scores);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK(result.tasks(0).loss() == sum / kLines);
+  CHECK(LossOf(result) == sum / kLines);
+  CHECK(result.tasks(0).loss() == Approx(by_libm / kLines).epsilon(1e-12));
 }
 
 TEST_CASE("a prediction beyond floats is measured as the greatest one", "[eval]") {

@@ -13,13 +13,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "proto/job/evaluation_result.h"
 #include "tools/cli/base/evaluation_json.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/progress.h"
 #include "tools/cli/checkpoint/commands.h"
+#include "tools/cli/data/scored_text.h"
 #include "tools/cluster/embedded/predict.h"
 #include "tools/generate/criteo_generator.h"
 #include "tools/generate/movielens_generator.h"
@@ -42,17 +42,6 @@ std::function<void(uint64_t)> ShowPercent(bool terminal, uint64_t rows) {
                    100.0 * static_cast<double>(done) / static_cast<double>(rows));
     }
   };
-}
-
-// "scored 200 lines: AUC 0.7712, logloss 0.5102".
-std::string ScoredText(const PredictSummary& s) {
-  std::string text = absl::StrCat("scored ", WithCommas(s.lines), " lines");
-  if (s.bad_lines > 0) absl::StrAppend(&text, ", left out ", WithCommas(s.bad_lines), " bad ones");
-  if (s.labelled == 0) return text + "; none has a label";
-  if (s.measured < s.lines) absl::StrAppend(&text, "; of the first ", WithCommas(s.measured));
-  if (s.labelled < s.measured)
-    absl::StrAppend(&text, ", ", WithCommas(s.labelled), " with a label");
-  return absl::StrCat(text, ": ", EvaluationText(s.result));
 }
 
 }  // namespace

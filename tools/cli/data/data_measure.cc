@@ -160,7 +160,7 @@ absl::Status MeasureEval(const JobSpec& spec, const DataShape& shape, DataMeasur
       ListFiles("spec.data.eval", {spec.data().eval().begin(), spec.data().eval().end()});
   if (!files.ok()) return files.status();
   const auto index = DataAccess::Files()->BuildIndex(
-      spec, *files, {.labels = Labels::kOptional, .columns = shape.columns()});
+      spec, *files, {.labels = Labels::kOptional, .training = shape});
   if (!index.ok()) return index.status();
   measure->eval_lines = index->lines();
   if (index->lines() == 0) return absl::OkStatus();

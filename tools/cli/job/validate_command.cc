@@ -24,6 +24,7 @@
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_text.h"
 #include "proto/job/schema/schema_vocabulary.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
@@ -53,11 +54,11 @@ std::string FileProblem(const std::string& path) {
 }
 
 // Each path, and each file that a folder or a glob stands for, which stderr tells. `index` has
-// those that are right.
+// those that are right. `written`: what the job writes.
 template <typename Paths>
-void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>* problems,
-                InputIndex* index) {
-  const auto all = ListFiles(field, {paths.begin(), paths.end()});
+void CheckFiles(const char* field, const Paths& paths, const std::vector<WrittenFile>& written,
+                std::vector<std::string>* problems, InputIndex* index) {
+  const auto all = ListFiles(field, {paths.begin(), paths.end()}, {.written = written});
   if (!all.ok()) problems->push_back(std::string(all.status().message()));
   for (int i = 0; i < paths.size(); ++i) {
     const auto files = ListFiles(field, {paths[i]});
@@ -117,13 +118,14 @@ void Warn(const std::string& warning) {
 }
 
 // INVALID_ARGUMENT, a line for each file of spec.data, and each vocabulary, that is missing, empty,
-// no file or not readable, and each folder or glob without files. Adds the files that are right to
-// `train`.
+// no file or not readable, and each folder or glob without files, or with one that the job writes.
+// Adds the files that are right to `train`.
 absl::Status CheckDataFiles(const JobSpec& spec, InputIndex* train) {
   std::vector<std::string> problems;
   InputIndex eval;
-  CheckFiles("spec.data.train", spec.data().train(), &problems, train);
-  CheckFiles("spec.data.eval", spec.data().eval(), &problems, &eval);
+  const std::vector<WrittenFile> written = FilesWritten(spec);
+  CheckFiles("spec.data.train", spec.data().train(), written, &problems, train);
+  CheckFiles("spec.data.eval", spec.data().eval(), written, &problems, &eval);
   Warn(SameFiles(*train, eval));
   for (int i = 0; i < spec.fields_size(); ++i) {
     if (!spec.fields(i).has_vocabulary()) continue;

@@ -38,7 +38,7 @@
 namespace strata {
 namespace {
 
-// Where the output lies; "-": standard output. What is written is none of what is read.
+// Where the output lies; "-": standard output. It is not written into the checkpoint.
 absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
                                             const std::string& checkpoint) {
   if (options.output.empty()) return PredictionsPlace{};
@@ -46,10 +46,36 @@ absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
   if (!place.ok() || place->device) return place;
   for (const std::string& path : NamesInPredict(place->path)) {
     absl::Status s = CheckOutsideCheckpoint("--output", path, checkpoint);
-    if (s.ok()) s = CheckNoInput("--output", path, options.inputs);
     if (!s.ok()) return s;
   }
   return place;
+}
+
+// The files to score. None of them, and no vocabulary, is what is written to, nor would it be one
+// of them the next time.
+absl::StatusOr<std::vector<std::string>> FindInputs(const PredictOptions& options,
+                                                    const JobSpec& spec,
+                                                    const PredictionsPlace& place) {
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    return absl::InvalidArgumentError(
+        "'-', standard input, is named more than once; it can be read once");
+  }
+  std::vector<WrittenFile> written;
+  if (!place.path.empty() && !place.device) {
+    for (std::string& name : NamesInPredict(place.path)) {
+      written.push_back({"--output", std::move(name)});
+    }
+  }
+  auto inputs = ListFiles("inputs", options.inputs, {.written = written});
+  if (!inputs.ok()) return inputs;
+  std::vector<std::string> read = *inputs;
+  for (const FieldConfig& field : spec.fields()) {
+    if (field.has_vocabulary()) read.push_back(field.vocabulary().file());
+  }
+  for (const WrittenFile& file : written) {
+    if (absl::Status s = CheckNoInput(file.field, file.path, read); !s.ok()) return s;
+  }
+  return inputs;
 }
 
 // A file has one list of values: fields of which the model knows others cannot share it.
@@ -97,18 +123,16 @@ absl::Status NameVocabularies(const PredictOptions& options, const Schema& saved
 
 absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& options,
                                                        const JobSpec& spec,
-                                                       const Manifest& manifest) {
-  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
-    return absl::InvalidArgumentError(
-        "'-', standard input, is named more than once; it can be read once");
-  }
-  auto inputs = ListFiles("inputs", options.inputs);
+                                                       const Manifest& manifest,
+                                                       const PredictionsPlace& place) {
+  auto inputs = FindInputs(options, spec, place);
   if (!inputs.ok()) return inputs.status();
   ScoredLinesOptions lines;
   lines.spec = spec;
   lines.shape.set_fields(manifest.fields());
   lines.shape.set_numeric(manifest.numeric());
   lines.shape.set_columns(manifest.columns());
+  *lines.shape.mutable_numbered_columns() = manifest.numbered_columns();
   lines.paths = *std::move(inputs);
   lines.vocabularies.known = KnownVocabularies(spec, manifest.schema());
   lines.vocabularies.option = "--vocabulary";
@@ -172,7 +196,8 @@ absl::Status ScoreAll(const PredictOptions& options, const ModelTables& tables, 
     text.clear();
     AppendPredictions(tables.tasks, columns, batch.labels, scores, &text);
     summary->lines += batch.size;
-    if (summary->lines * tables.tasks.size() > kMostMeasured) continue;
+    summary->labelled += LabelledLines(batch);
+    if (summary->lines * tables.tasks.size() > options.most_measured) continue;
     summary->measured = summary->lines;
     quality->Add(batch, scores);
   }
@@ -196,7 +221,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   const auto place = FindOutput(options, found->folder);
   if (!place.ok()) return place.status();
   if (absl::Status s = CheckHeader(options, spec); !s.ok()) return s;
-  const auto lines = OpenLines(options, spec, found->manifest);
+  const auto lines = OpenLines(options, spec, found->manifest, *place);
   if (!lines.ok()) return lines.status();
   const auto tables = TablesOf(*found, spec);
   if (!tables.ok()) return tables.status();
@@ -230,7 +255,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   summary.reader_left = output.reader_left();
   if (!scored.ok() && !summary.reader_left) return (*server)->Explain(scored);
   summary.bad_lines = (*lines)->bad_lines();
-  summary.labelled = quality.labelled();
+  summary.measured_labelled = quality.labelled();
   quality.Fill(&summary.result);
   return summary;
 }

@@ -16,6 +16,9 @@
 
 namespace strata {
 
+// Labels and scores that are kept for the quality: 32 MiB, and as much of weights and groups.
+inline constexpr uint64_t kMostMeasured = uint64_t{1} << 22;
+
 struct PredictOptions {
   std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
   std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
@@ -33,19 +36,18 @@ struct PredictOptions {
   // Hard limit of the rows and index in memory, the rest lies on SSD under $TMPDIR; empty:
   // spec.storage.dramBytesPerServer of the job; "0": none.
   std::string dram_bytes;
+  uint64_t most_measured = kMostMeasured;        // labels
   const std::atomic<bool>* cancelled = nullptr;  // may be null
 };
-
-// Labels and scores that are kept for the quality: 32 MiB, and as much of weights and groups.
-inline constexpr uint64_t kMostMeasured = uint64_t{1} << 22;
 
 struct PredictSummary {
   uint64_t lines = 0;      // scored
   uint64_t bad_lines = 0;  // left out
-  // By the labels of the first `measured` lines, at most kMostMeasured / labels.
+  uint64_t labelled = 0;   // of `lines`, those with a label
+  // By the labels of the first `measured` lines, at most most_measured / labels.
   EvaluationResult result;
   uint64_t measured = 0;
-  uint64_t labelled = 0;  // of those, lines with a label
+  uint64_t measured_labelled = 0;  // of those, lines with a label
   uint64_t step = 0;
   std::string checkpoint;    // the folder that was used
   bool to_device = false;    // the scores went to standard output, a device or a pipe

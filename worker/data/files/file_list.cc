@@ -8,8 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/path_policy.h"
 
 namespace strata {
 namespace {
@@ -24,6 +26,72 @@ bool Hidden(absl::string_view name) { return name[0] == '.' || name[0] == '_'; }
 std::string Join(const std::string& folder, absl::string_view name) {
   return absl::StrCat(folder, folder.empty() || folder.back() == '/' ? "" : "/", name);
 }
+
+// The folder of a path, and its name there.
+std::pair<std::string, std::string> Parts(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == path.npos) return {".", path};
+  return {path.substr(0, std::max<size_t>(1, slash)), path.substr(slash + 1)};
+}
+
+// Those of `files`, and those that will be written, as if they were there.
+class FilesToCome : public FileSystem {
+ public:
+  FilesToCome(const std::vector<WrittenFile>& written, FileSystem& files) : files_(files) {
+    for (const WrittenFile& file : written) {
+      const auto [folder, name] = Parts(AbsolutePath(file.path));
+      FileInfo info;
+      if (files_.Look(folder, info) == 0) to_come_.push_back({&file, name, info});
+    }
+  }
+
+  int Look(const std::string& path, FileInfo& out) override {
+    const int looked = files_.Look(path, out);
+    if (looked != -ENOENT || Written(path) == nullptr) return looked;
+    out = FileInfo();
+    out.kind = FileKind::kFile;
+    return 0;
+  }
+  int LookAtLink(const std::string& path, FileInfo& out) override {
+    return files_.LookAtLink(path, out);
+  }
+  int List(const std::string& path, std::vector<std::string>& names) override {
+    const int listed = files_.List(path, names);
+    FileInfo info;
+    if (listed < 0 || to_come_.empty() || files_.Look(path, info) < 0) return listed;
+    for (const ToCome& file : to_come_) {
+      if (!Same(info, file.folder)) continue;
+      if (std::find(names.begin(), names.end(), file.name) == names.end()) {
+        names.push_back(file.name);
+      }
+    }
+    return listed;
+  }
+
+  // The one that lies there; null: none does.
+  const WrittenFile* Written(const std::string& path) const {
+    const auto [folder, name] = Parts(path);
+    for (const ToCome& file : to_come_) {
+      FileInfo info;
+      if (file.name != name || files_.Look(folder, info) < 0) continue;
+      if (Same(info, file.folder)) return file.file;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct ToCome {
+    const WrittenFile* file;
+    std::string name;
+    FileInfo folder;
+  };
+  static bool Same(const FileInfo& a, const FileInfo& b) {
+    return a.device == b.device && a.inode == b.inode;
+  }
+
+  FileSystem& files_;
+  std::vector<ToCome> to_come_;
+};
 
 class Lister {
  public:
@@ -137,6 +205,16 @@ class Lister {
   FileSystem& files_;
 };
 
+// `where`: the folder or glob `path` that gives it.
+absl::Status GivesWritten(const std::string& where, const std::string& path,
+                          const WrittenFile& file) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      file.field, absl::StartsWith(file.field, "-") ? " " : ": ", file.path,
+      " would be one of the files that ", where, ", ", path,
+      ", stands for, and be read as one, at once or the next time; write to another folder",
+      HasWildcard(path) ? ", or to a name that the glob does not match" : ""));
+}
+
 // The files of one path; `plain`: it names the file itself.
 absl::StatusOr<std::vector<std::string>> ListOne(const std::string& where, const std::string& path,
                                                  const Lister& lister, bool* plain) {
@@ -176,8 +254,10 @@ absl::StatusOr<std::vector<std::string>> ListOne(const std::string& where, const
 
 absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view field,
                                                    const std::vector<std::string>& paths,
-                                                   const MayRead& may_read, FileSystem& files) {
-  const Lister lister(may_read, files);
+                                                   const FileListOptions& options,
+                                                   FileSystem& files) {
+  FilesToCome with_written(options.written, files);
+  const Lister lister(options.may_read, with_written);
   std::vector<std::string> all;
   std::map<std::string, std::pair<size_t, bool>> given;  // by file: the path that gave it, if plain
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -186,6 +266,8 @@ absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view field,
     auto found = ListOne(where, paths[i], lister, &plain);
     if (!found.ok()) return found.status();
     for (std::string& file : *found) {
+      const WrittenFile* written = plain ? nullptr : with_written.Written(file);
+      if (written != nullptr) return GivesWritten(where, paths[i], *written);
       const auto [before, fresh] = given.try_emplace(file, i, plain);
       if (!fresh && !(plain && before->second.second)) {
         return absl::InvalidArgumentError(

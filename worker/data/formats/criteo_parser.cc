@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "ops/natural_log.h"
 #include "worker/data/formats/criteo_header.h"
 #include "worker/data/formats/csv_cursor.h"
 #include "worker/data/formats/feature_hash.h"
-#include "worker/data/formats/natural_log.h"
 #include "worker/data/formats/number_text.h"
 
 namespace strata {
@@ -60,7 +60,7 @@ BucketText FormatBucket(int64_t x) {
   BucketText text;
   char* at = text.bytes.data();
   if (x > 2) {
-    const double ln = NaturalLog(static_cast<double>(x));
+    const double ln = ops::NaturalLog(static_cast<double>(x));
     x = static_cast<int64_t>(ln * ln);  // in 1 .. 1907
   } else {
     *at++ = 'S';
@@ -251,7 +251,7 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCriteoCsvParser(absl::string_vie
 
 float CriteoDense(int64_t x) {
   if (x <= 0) return 0.0f;
-  return static_cast<float>(NaturalLog(1.0 + static_cast<double>(x)));
+  return static_cast<float>(ops::NaturalLog(1.0 + static_cast<double>(x)));
 }
 
 std::string CriteoBucket(int64_t x) {

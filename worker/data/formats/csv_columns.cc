@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/data/formats/csv_cursor.h"
@@ -30,15 +28,33 @@ bool CsvColumns::Has(const std::string& wanted) const {
   if (places.contains(wanted)) return true;
   uint64_t position = 0;
   if (ParseUnsigned(wanted, &position) != NumberError::kNone) return !header;
+  const auto of_training = numbered.find(wanted);
+  if (of_training != numbered.end() && of_training->second == wanted) return false;  // a name there
   return position < names.size();
+}
+
+// What a number means under the header of the training data it means under any other.
+absl::Status CsvColumns::CheckNumbered(const std::string& wanted, size_t at,
+                                       const std::string& where) const {
+  const auto of_training = numbered.find(wanted);
+  if (of_training == numbered.end() || of_training->second == names[at]) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": ", Quoted(wanted), " is the column ", Quoted(names[at]),
+      ", and that of the training data is ", Quoted(of_training->second),
+      ": numbers go by places; give the file the columns of the training data in their "
+      "order, or have a job name its columns"));
 }
 
 absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::string& where) const {
   if (wanted.empty()) return absl::InvalidArgumentError(absl::StrCat(where, " is empty"));
   if (const auto place = places.find(wanted); place != places.end()) {
-    if (!place->second.again) return place->second.first;
-    return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
-                                                   " twice; give positions instead"));
+    if (place->second.again) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
+                                                     " twice; give positions instead"));
+    }
+    const size_t at = place->second.first;
+    if (absl::Status s = CheckNumbered(wanted, at, where); !s.ok()) return s;
+    return at;
   }
   uint64_t position = 0;
   if (ParseUnsigned(wanted, &position) != NumberError::kNone) {
@@ -55,16 +71,21 @@ absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::st
                                                    "; give one that is there, or a file with "
                                                    "that column"));
   }
-  return static_cast<size_t>(position);
+  const size_t at = static_cast<size_t>(position);
+  if (absl::Status s = CheckNumbered(wanted, at, where); !s.ok()) return s;
+  return at;
 }
 
 absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter, bool header,
-                                          uint32_t known) {
+                                          const DataShape& known) {
   CsvColumns columns;
   columns.header = header;
-  if (!header && known > 0) {
-    for (uint32_t i = 0; i < known; ++i) columns.names.push_back(absl::StrCat(i));
+  if (!header && known.columns() > 0) {
+    for (uint32_t i = 0; i < known.columns(); ++i) columns.names.push_back(absl::StrCat(i));
     return columns;
+  }
+  for (const NumberedColumn& column : known.numbered_columns()) {
+    if (header) columns.numbered[column.number()] = column.name();
   }
   if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
   CsvCursor cursor(first_line, delimiter);

@@ -279,7 +279,7 @@ absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets,
 
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
                                                           absl::string_view first_line,
-                                                          Labels labels, uint32_t known_columns) {
+                                                          Labels labels, const DataShape& known) {
   const ColumnsSpec& columns = spec.data().columns();
   TargetColumns targets(spec, labels);
   Layout layout;
@@ -289,7 +289,7 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
   if (!delimiter.ok()) return delimiter.status();
   layout.delimiter = *delimiter;
   if (absl::Status s = ReadMultiValued(columns, &layout); !s.ok()) return s;
-  const auto names = ReadCsvColumns(first_line, layout.delimiter, layout.header, known_columns);
+  const auto names = ReadCsvColumns(first_line, layout.delimiter, layout.header, known);
   if (!names.ok()) return names.status();
   for (const std::string& name : names->names) layout.columns.push_back({Role::kUnset, 0, name});
   if (absl::Status s = AssignAll(columns, targets, *names, &layout.columns); !s.ok()) return s;

@@ -4,11 +4,11 @@
 #ifndef STRATA_WORKER_DATA_FORMATS_CSV_PARSER_H_
 #define STRATA_WORKER_DATA_FORMATS_CSV_PARSER_H_
 
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/formats/line_parser.h"
 
@@ -20,16 +20,16 @@ namespace strata {
 // as a category; without any value it is missing. With mean pooling its features have the value
 // 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
 // as many columns as `first_line` (without newline): the header, or with columns.header false the
-// first line of data, or `known_columns` (ReadCsvColumns). INVALID_ARGUMENT names the column and
-// the field of the job file: a column that is not in the file, in two lists, or in none (unless
-// columns.ignored is ["*"]). Where labels are optional, columns of labels and weights need not be
-// in the file. Labels and weights: target_columns.h. Of the job, whose labels are resolved,
-// data.columns, labels, sampleWeight and model.hashSeed count. REQUIRES: it is of csv, and has no
-// spec.fields.
+// first line of data, or what `known` says of the training data (ReadCsvColumns). INVALID_ARGUMENT
+// names the column and the field of the job file: a column that is not in the file, or another one
+// than in the training data, in two lists, or in none (unless columns.ignored is ["*"]). Where
+// labels are optional, columns of labels and weights need not be in the file. Labels and weights:
+// target_columns.h. Of the job, whose labels are resolved, data.columns, labels, sampleWeight and
+// model.hashSeed count. REQUIRES: it is of csv, and has no spec.fields.
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
                                                           absl::string_view first_line,
                                                           Labels labels = Labels::kRequired,
-                                                          uint32_t known_columns = 0);
+                                                          const DataShape& known = {});
 
 }  // namespace strata
 

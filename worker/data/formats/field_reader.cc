@@ -9,8 +9,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ops/natural_log.h"
 #include "worker/data/formats/feature_hash.h"
-#include "worker/data/formats/natural_log.h"
 #include "worker/data/formats/number_text.h"
 
 namespace strata {
@@ -34,7 +34,7 @@ std::string ForParts(absl::string_view text, char separator, Take take) {
 double Transformed(const FieldTransform& t, double x) {
   switch (t.type) {
     case TransformType::kLog:
-      return x > 0 ? NaturalLog(1.0 + x) : 0.0;
+      return x > 0 ? ops::NaturalLog(1.0 + x) : 0.0;
     case TransformType::kStandardise:
       return (x - t.mean) / t.deviation;
     case TransformType::kClip:

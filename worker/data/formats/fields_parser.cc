@@ -210,12 +210,12 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeFieldsParser(const JobSpec& spec
                                                              absl::string_view first_line,
                                                              const Vocabularies& vocabularies,
                                                              Labels labels,
-                                                             uint32_t known_columns) {
+                                                             const DataShape& known) {
   const ColumnsSpec& cut = spec.data().columns();
   Layout layout;
   if (!cut.delimiter().empty()) layout.delimiter = cut.delimiter()[0];
   layout.header = !cut.has_header() || cut.header();
-  const auto columns = ReadCsvColumns(first_line, layout.delimiter, layout.header, known_columns);
+  const auto columns = ReadCsvColumns(first_line, layout.delimiter, layout.header, known);
   if (!columns.ok()) return columns.status();
   layout.slot_of.assign(columns->names.size(), kUnused);
   TargetColumns targets(spec, labels);

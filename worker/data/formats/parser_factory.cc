@@ -40,9 +40,9 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeParser(const JobSpec& spec, cons
   if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields(), labels);
   if (format == "libffm") return MakeLibffmParser(shape.fields(), labels);
   if (format == "csv" && !spec.fields().empty()) {
-    return MakeFieldsParser(spec, first_line, vocabularies, labels, shape.columns());
+    return MakeFieldsParser(spec, first_line, vocabularies, labels, shape);
   }
-  if (format == "csv") return MakeCsvParser(spec, first_line, labels, shape.columns());
+  if (format == "csv") return MakeCsvParser(spec, first_line, labels, shape);
   return absl::InvalidArgumentError(
       absl::StrCat("spec.data.format: \"", format,
                    "\" is none of criteo, criteo_csv, libfm, libsvm, libffm, csv"));

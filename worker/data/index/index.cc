@@ -12,6 +12,7 @@
 #include "worker/data/files/data_file.h"
 #include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/line_parser.h"
+#include "worker/data/formats/numbered_columns.h"
 #include "worker/data/formats/parser_factory.h"
 #include "worker/data/formats/vocabulary.h"
 #include "worker/data/index/feature_counter.h"
@@ -113,10 +114,8 @@ absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint
   if (!have_first_line_) {
     have_first_line_ = true;
     first_line_ = std::string(line);
-    DataShape shape;
-    shape.set_columns(options_.columns);
     absl::StatusOr<std::unique_ptr<LineParser>> parser =
-        MakeLineParser(spec_, shape, first_line_, vocabularies_);
+        MakeLineParser(spec_, options_.training, first_line_, vocabularies_);
     if (!parser.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file.path(), ":1: ", parser.status().message()));
@@ -218,11 +217,12 @@ absl::Status Indexer::SetShape() {
   DataShape* shape = index_->mutable_shape();
   if (const std::optional<DataShape> fixed = FixedShape(spec_)) {
     *shape = *fixed;
-    if (data_.format() == "csv" && !HasHeader(data_)) {
+    if (data_.format() == "csv") {
       const auto columns =
-          ReadCsvColumns(first_line_, ColumnDelimiter(data_), /*header=*/false, options_.columns);
+          ReadCsvColumns(first_line_, ColumnDelimiter(data_), HasHeader(data_), options_.training);
       if (!columns.ok()) return columns.status();  // never: the parser was made of it
-      shape->set_columns(static_cast<uint32_t>(columns->names.size()));
+      if (!columns->header) shape->set_columns(static_cast<uint32_t>(columns->names.size()));
+      NumberColumns(spec_, *columns, shape);
     }
   } else {
     const absl::StatusOr<uint32_t> fields = features_.Fields(index_->files(0).path());

@@ -69,6 +69,15 @@ TEST_CASE("weighted AUC is the share of the pairs' weights", "[ops]") {
       }
       CHECK(GroupedAuc(s.Examples(), s.groups).value_or(-1) ==
             Approx(of == 0 ? -1 : sum / of).epsilon(1e-12));
+      // A group may as well have no number; that of the others does not matter then.
+      std::vector<bool> without;
+      std::vector<uint64_t> others = s.groups;
+      for (size_t i = 0; i < n; ++i) {
+        without.push_back(s.groups[i] == 8);
+        if (without[i]) others[i] = i;
+      }
+      CHECK(GroupedAuc(s.Examples(), others, without).value_or(-1) ==
+            Approx(of == 0 ? -1 : sum / of).epsilon(1e-12));
       const double before = WeightedAuc(s.Examples()).value_or(-1);
       for (auto* v : {&s.scores, &s.labels}) std::reverse(v->begin(), v->end());
       std::reverse(s.units.begin(), s.units.end());

@@ -120,6 +120,22 @@ TEST_CASE("what predictions are written under on their way is the job's as well"
                          " is the same file as spec.output.predictions ") == 0);
 }
 
+TEST_CASE("what a job writes is told by all names that it has on its way", "[files][places]") {
+  Fixture f;
+  CHECK(FilesWritten(f.spec).empty());
+  fs::create_symlink(f.Path("other/target"), f.Path("soft"));
+  f.spec.mutable_output()->set_metrics(f.Path("metrics"));
+  f.spec.mutable_output()->set_predictions(f.Path("soft"));
+  std::string all;
+  for (const WrittenFile& file : FilesWritten(f.spec)) {
+    all += file.field + " " + file.path.substr(f.Path("").size()) + "\n";
+  }
+  const std::string of = "spec.output.predictions ";
+  CHECK(all == "spec.output.metrics metrics\n" + of + "soft\n" + of + "other/target.next\n" + of +
+                   "other/target.next.tmp\n" + of + "other/target.next.1.tmp\n" + of +
+                   "other/target.next.2.tmp\n" + of + "other/target.next.3.tmp\n");
+}
+
 TEST_CASE("outputs are files of their own", "[files][places]") {
   Fixture f;
   OutputSpec& output = *f.spec.mutable_output();

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/job_places.h"
 #include "tests/worker/data/files/compressed.h"
 #include "tests/worker/data/files/scratch_file.h"
 #include "worker/data/files/bytes_hash.h"
@@ -215,7 +216,7 @@ TEST_CASE("what gives no file, or a file twice, is told by its path", "[data][fi
   std::filesystem::create_directory(folder.Path("hollow"));
   folder.Write("hollow/_SUCCESS", "");
   const auto fault = [&](const std::vector<std::string>& paths, const MayRead& may = nullptr) {
-    return std::string(ListFiles("spec.data.eval", paths, may).status().message());
+    return std::string(ListFiles("spec.data.eval", paths, {.may_read = may}).status().message());
   };
   CHECK(fault({file, base + "b*"}) == "spec.data.eval[1]: " + base +
                                           "b*: the glob matches no file; mend it, or wait for the "
@@ -261,6 +262,49 @@ TEST_CASE("what gives no file, or a file twice, is told by its path", "[data][fi
   CHECK(fault({base + "*"}, none).find("*: not ") != std::string::npos);
 }
 
+TEST_CASE("no folder and no wildcard gives what will be written", "[data][file_list]") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder.Path("d"));
+  std::filesystem::create_directory(folder.Path("e"));
+  std::filesystem::create_directory_symlink(folder.Path("d"), folder.Path("link"));
+  folder.Write("d/a", "x");
+  const std::string there = folder.Write("d/b.csv", "x"), base = folder.Path("");
+  const auto fault = [&](const std::string& path, const std::string& written,
+                         const char* field = "--output") {
+    const std::vector<WrittenFile> all = {{field, base + "e/other"}, {field, base + written}};
+    return std::string(ListFiles("inputs", {base + path}, {.written = all}).status().message());
+  };
+  CHECK(fault("d", "d/new.csv") ==
+        "--output " + base + "d/new.csv would be one of the files that inputs[0], " + base +
+            "d, stands for, and be read as one, at once or the next time; write to another folder");
+  CHECK(fault("d/*.csv", "d/new.csv", "spec.output.metrics") ==
+        "spec.output.metrics: " + base + "d/new.csv would be one of the files that inputs[0], " +
+            base +
+            "d/*.csv, stands for, and be read as one, at once or the next time; write to another "
+            "folder, or to a name that the glob does not match");
+  for (const std::string path :
+       {"d", "d/*", "d/*.csv", "[d]", "[d]/*.csv", "link", "l*", "?", "*/b*"}) {
+    INFO(path);
+    const bool old = path == "*/b*";
+    for (const char* written : {"d/b.csv", "link/b.csv", "d/../d/b.csv"}) {
+      CHECK(fault(path, written).find(" would be one of the files") != std::string::npos);
+    }
+    CHECK(fault(path, "d/new.csv").empty() == old);
+    CHECK(fault(path, "link/new.csv").empty() == old);
+  }
+  // A glob that gives no file yet.
+  CHECK(fault("e/*.csv", "e/new.csv").find(" would be one of the files") != std::string::npos);
+  // Names that do not count, or do not match, other folders, and paths that name the file itself.
+  for (const auto& [path, written] :
+       {std::pair{"d", "d/_new.csv"}, std::pair{"d/*.csv", "d/new"}, std::pair{"d", "e/new"},
+        std::pair{"d", "none/new"}, std::pair{"d/b.csv", "d/b.csv"}, std::pair{"d/n", "d/n"}}) {
+    INFO(path << " " << written);
+    CHECK(fault(path, written).empty());
+  }
+  CHECK(*ListFiles("inputs", {base + "d"}, {.written = {{"--output", base + "e/new"}}}) ==
+        std::vector<std::string>{base + "d/a", there});
+}
+
 // Files of which one cannot be looked at.
 class FailingDisk : public FileSystem {
  public:
@@ -283,7 +327,7 @@ TEST_CASE("what cannot be looked at is told, not left out", "[data][file_list]")
     INFO(path);
     const auto fault = [&](FileSystem& files) {
       return std::string(
-          ListFiles("spec.data.train", {folder.Path(path)}, nullptr, files).status().message());
+          ListFiles("spec.data.train", {folder.Path(path)}, {}, files).status().message());
     };
     CHECK(fault(FileSystem::Kernel()).empty());
     CHECK(fault(disk).find("spec.data.train[0]: " + folder.Path(path) + ": ") == 0);

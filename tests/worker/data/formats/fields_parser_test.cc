@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ops/natural_log.h"
 #include "proto/job/job_spec.h"
 #include "worker/data/formats/feature_hash.h"
-#include "worker/data/formats/natural_log.h"
 #include "worker/data/formats/vocabulary.h"
 
 namespace strata {
@@ -104,7 +104,8 @@ TEST_CASE("fields come in their order, whatever the order of columns", "[data][c
   CHECK(batch.keys == std::vector<uint64_t>{Key("i", "book"), Key("u", "ann", 7), Key("i", ""),
                                             Key("u", "a \"b\", c", 7)});
   CHECK(batch.fields == std::vector<uint32_t>{0, 1, 0, 1});
-  CHECK(batch.dense == std::vector<float>{2.5f, static_cast<float>(NaturalLog(3.5)), 0.0f, 0.0f});
+  CHECK(batch.dense ==
+        std::vector<float>{2.5f, static_cast<float>(ops::NaturalLog(3.5)), 0.0f, 0.0f});
 }
 
 TEST_CASE("numbers by their transforms", "[data][csv]") {
@@ -117,7 +118,7 @@ TEST_CASE("numbers by their transforms", "[data][csv]") {
              head + "name: 'bucket' transform { type: 'bucketise' bounds: [0, 5, 7.5] }"});
   const auto parser = ParserOf(spec, "y,n");
   const Batch batch = Parse(*parser, {"0, 12 ", "0,-3", "0,", "0,5", "0,0", "0,4.999"});
-  const auto log = [](double x) { return static_cast<float>(NaturalLog(1 + x)); };
+  const auto log = [](double x) { return static_cast<float>(ops::NaturalLog(1 + x)); };
   CHECK(batch.dense == std::vector<float>{log(12),    0.5f,
                                           3,          12,  //
                                           0,          -3.25f,

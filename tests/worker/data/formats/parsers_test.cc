@@ -15,7 +15,6 @@
 #include "worker/data/formats/feature_hash.h"
 #include "worker/data/formats/libsvm_parser.h"
 #include "worker/data/formats/line_parser.h"
-#include "worker/data/formats/natural_log.h"
 #include "worker/step/batch.h"
 
 namespace strata {
@@ -128,21 +127,6 @@ TEST_CASE("keys are pinned: other programs make the same", "[data][hash]") {
   const char bucket[] = "\0\0\0\0\0\0\0\x14\x40\0\0\0\0\0\0\x1e\x40";
   CHECK(BucketKey(seed, 5, 7.5) == FeatureKey(seed, absl::string_view(bucket, 17)));
   CHECK(MissingBucketKey(seed) == FeatureKey(seed, absl::string_view(bucket, 1)));
-}
-
-TEST_CASE("the logarithm is within two units in the last place", "[data]") {
-  double worst = 0;
-  for (uint64_t i = 1; i < 200'000; ++i) {
-    const double x =
-        i < 100'000 ? static_cast<double>(i) : static_cast<double>(Mix64(i) >> (i % 63));
-    if (x == 0) continue;
-    const long double exact = std::log(static_cast<long double>(x));
-    const double got = NaturalLog(x);
-    const double ulp = std::nextafter(std::fabs(got), INFINITY) - std::fabs(got);
-    if (x > 1) worst = std::max(worst, static_cast<double>(std::fabs(got - exact)) / ulp);
-  }
-  CHECK(NaturalLog(1.0) == 0.0);
-  CHECK(worst < 2.0);
 }
 
 TEST_CASE("a Criteo line with dense integers", "[data][criteo]") {

@@ -324,5 +324,48 @@ TEST_CASE("without a header a line has as many columns as the training data had"
   CHECK(Scored(Csv(), "n,c", {"2,a"}, nullptr, shape).size == 1);
 }
 
+TEST_CASE("a number means the column of the training data's header", "[data][scoring]") {
+  JobSpec short_form = Csv();
+  ColumnsSpec& columns = *short_form.mutable_data()->mutable_columns();
+  columns.set_label("0");
+  columns.set_categorical(0, "2");
+  columns.add_ignored("*");
+  JobSpec fields = Fields();
+  fields.mutable_labels(0)->set_column("0");
+  fields.mutable_fields(1)->set_column("2");
+  DataShape shape = Shape();
+  for (const auto& [number, name] : {std::pair{"0", "y"}, std::pair{"2", "c"}}) {
+    NumberedColumn* column = shape.add_numbered_columns();
+    column->set_number(number);
+    column->set_name(name);
+  }
+  for (const JobSpec& spec : {short_form, fields}) {
+    const auto fault = [&](const std::string& header) {
+      return std::string(MakeScoringParser(spec, shape, header, {}).status().message());
+    };
+    for (const char* header : {"y,n,c,z,w", "y,z,c,n", "y,w,c,n"}) CHECK(fault(header).empty());
+    CHECK(Scored(spec, "y,n,c", {"1,2,a"}, nullptr, shape).keys ==
+          Scored(spec, "y,z,c,n", {"1,,a,2"}, nullptr, shape).keys);
+    // Without the label's column all behind it lie one place before: none is read for another.
+    CHECK(
+        fault("n,c,z").find("\"0\" is the column \"n\", and that of the training data is \"y\"") !=
+        std::string::npos);
+    CHECK(
+        fault("y,c,n").find("\"2\" is the column \"n\", and that of the training data is \"c\"") !=
+        std::string::npos);
+    CHECK(fault("y,n").find("position 2 is past the last column") != std::string::npos);
+  }
+  // A label, or a weight, whose number was a name may be missing wherever other columns lie.
+  JobSpec behind = Csv();
+  behind.mutable_data()->mutable_columns()->set_label("1");
+  behind.mutable_data()->mutable_columns()->add_ignored("*");
+  DataShape named = Shape();
+  NumberedColumn* one = named.add_numbered_columns();
+  one->set_number("1");
+  one->set_name("1");
+  const Batch scored = Scored(behind, "n,c", {"2,a"}, nullptr, named);
+  CHECK((scored.size == 1 && None(scored.labels[0])));
+}
+
 }  // namespace
 }  // namespace strata

@@ -208,12 +208,65 @@ TEST_CASE("without a header the first line says how many columns there are", "[d
   columns.set_header(false);
   CHECK(Index(data, {a, b}).shape().columns() == 4);
   // Held-out lines have those of the training files.
+  DataShape four;
+  four.set_columns(4);
   const auto held_out =
-      BuildIndex(JobOf(data), {b}, &text_files, {.labels = Labels::kOptional, .columns = 4});
+      BuildIndex(JobOf(data), {b}, &text_files, {.labels = Labels::kOptional, .training = four});
   REQUIRE(held_out.ok());
   CHECK(held_out->shape().columns() == 4);
   columns.set_delimiter("\t");
   CHECK(Index(data, {folder.Write("t", "1\tx\tc\n")}).shape().columns() == 3);
+}
+
+TEST_CASE("a number means one column under the headers of all files", "[data][index]") {
+  const ScratchFolder folder;
+  DataSpec data = Format("csv");
+  ColumnsSpec& columns = *data.mutable_columns();
+  columns.set_label("0");
+  columns.add_numeric("n");
+  columns.add_categorical("2");
+  columns.add_categorical("7");  // a name
+  columns.add_ignored("*");
+  const std::string train = folder.Write("train", "y,n,c,7,x\n1,2,a,b,\n");
+  const DataShape shape = Index(data, {train}).shape();
+  std::string numbered;
+  for (const NumberedColumn& c : shape.numbered_columns()) {
+    numbered += c.number() + "=" + c.name() + " ";
+  }
+  CHECK(numbered == "0=y 2=c 7=7 ");
+  const auto held_out = [&](const std::string& header) {
+    const std::string file = folder.Write("eval", header + "\n1,2,3,4,5,6,7,8\n");
+    const auto index = BuildIndex(JobOf(data), {file}, &text_files,
+                                  {.labels = Labels::kOptional, .training = shape});
+    const std::string at = file + ":1: spec.data.columns.";
+    const std::string fault(index.status().message());
+    return fault.substr(0, at.size()) == at ? fault.substr(at.size()) : fault;
+  };
+  // Columns that are named may be anywhere; those that nobody reads need not be there.
+  for (const char* header : {"y,n,c,7,x", "y,7,c,n", "y,x,c,z,7,n", "y,n,c,a,b,d,7,e"}) {
+    CHECK(held_out(header) == "");
+  }
+  const std::string remedy =
+      ": numbers go by places; give the file the columns of the training data in their order, or "
+      "have a job name its columns";
+  CHECK(held_out("y,c,n,7,x") ==
+        "categorical[0]: \"2\" is the column \"n\", and that of the training data is \"c\"" +
+            remedy);
+  CHECK(held_out("n,y,c,7,x") ==
+        "label: \"0\" is the column \"n\", and that of the training data is \"y\"" + remedy);
+  // What was a name is no position, and what was a position is no name.
+  CHECK(held_out("y,n,c,a,b,d,e,f") ==
+        "categorical[1]: \"7\" is the column \"f\", and that of the training data is \"7\"" +
+            remedy);
+  CHECK(held_out("y,n,c,7,2") ==
+        "categorical[0]: \"2\" is the column \"2\", and that of the training data is \"c\"" +
+            remedy);
+  // An index of versions before does not say.
+  DataShape before = shape;
+  before.clear_numbered_columns();
+  CHECK(BuildIndex(JobOf(data), {folder.Write("eval", "y,c,x,n,7\n1,2,3,4,5\n")}, &text_files,
+                   {.labels = Labels::kOptional, .training = before})
+            .ok());
 }
 
 TEST_CASE("the index of a compressed file is that of its text", "[data][index]") {

@@ -1,13 +1,12 @@
-// The natural logarithm of integers, the same bits on every machine (EXACT.md rule 3).
-// Tested by tests/worker/data/formats/parsers_test.cc
-#ifndef STRATA_WORKER_DATA_FORMATS_NATURAL_LOG_H_
-#define STRATA_WORKER_DATA_FORMATS_NATURAL_LOG_H_
+// The natural logarithm, the same bits on every machine (EXACT.md rule 3).
+#ifndef STRATA_OPS_NATURAL_LOG_H_
+#define STRATA_OPS_NATURAL_LOG_H_
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
-namespace strata {
+namespace strata::ops {
 
 // ln(x) in double precision, within 2 ulp, by + - * / and fma alone. ln(x) = e ln 2 + 2 atanh(s)
 // with x = m 2^e, sqrt(1/2) < m <= sqrt(2), s = (m - 1) / (m + 1), |s| < 0.172; the series of atanh
@@ -41,6 +40,6 @@ inline double NaturalLog(double x) {
   return std::fma(e, kLn2High, std::fma(e, kLn2Low, atanh2));
 }
 
-}  // namespace strata
+}  // namespace strata::ops
 
-#endif  // STRATA_WORKER_DATA_FORMATS_NATURAL_LOG_H_
+#endif  // STRATA_OPS_NATURAL_LOG_H_

@@ -76,7 +76,14 @@ TEST_CASE("columns that are not what spec.fields says are told by file, line and
     CheckRefused(user, "train -f fields.yaml", says);
     if (at++ % 3 == 0) CheckRefused(user, "submit --wait -f fields.yaml", says);
   }
+  // Columns that are not there are told before a job begins.
+  WriteFieldsJob(user, cases[0].field);
   user.Write("fields.csv", good);
+  CheckOneLine(user.Strata("validate -f fields.yaml"), 2, cases[0].says);
+  user.Write("other.csv", "y,price,kind\n1,2.5,k\n");
+  const std::string held_out = "validate -f fields.yaml --set spec.data.train=other.csv ";
+  CHECK(user.Strata(held_out).exit_code == 0);
+  CheckOneLine(user.Strata(held_out + "--set spec.data.eval=fields.csv"), 2, cases[0].says);
   WriteFieldsJob(user, "{name: clicks, column: item, kind: sequence, maxLength: 3}");
   CheckSays(user.Strata("train -f fields.yaml"), 2,
             {"spec.fields[1].kind: field 'clicks' is a sequence, and model type lr reads none"});

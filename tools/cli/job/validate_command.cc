@@ -32,7 +32,10 @@
 #include "tools/cli/job/file.h"
 #include "worker/data/files/file_list.h"
 #include "worker/data/files/text_files.h"
+#include "worker/data/formats/parser_factory.h"
+#include "worker/data/formats/vocabulary.h"
 #include "worker/data/index/vocabularies.h"
+#include "worker/data/reading/line_stream.h"
 
 namespace strata {
 namespace {
@@ -85,12 +88,29 @@ std::string DescribeSchema(const DataSchema& schema, const JobSpec& spec) {
 }
 
 // Says in `schema` what the job's vocabularies have.
-absl::Status ReadVocabularies(const JobSpec& spec, Schema* schema) {
+absl::StatusOr<Vocabularies> ReadVocabularies(const JobSpec& spec, Schema* schema) {
   TextFiles files;
   InputIndex read;
-  const auto vocabularies = LoadVocabularies(spec, &files, &read);
+  auto vocabularies = LoadVocabularies(spec, &files, &read);
   if (vocabularies.ok()) DescribeVocabularies(spec, VocabulariesOf(read), schema);
-  return vocabularies.status();
+  return vocabularies;
+}
+
+// Whether the first of the files has the columns that the job names.
+template <typename Paths>
+absl::Status CheckColumns(const JobSpec& spec, const char* field, const Paths& paths,
+                          const Vocabularies& vocabularies) {
+  if (!NeedsFirstLine(spec.data()) || paths.empty()) return absl::OkStatus();
+  const auto files = ListFiles(field, {paths.begin(), paths.end()});
+  if (!files.ok()) return files.status();
+  const std::string& first = files->front();
+  if (first == "-") return absl::OkStatus();
+  LineStream lines({.paths = {first}});
+  if (absl::Status s = lines.Start(); !s.ok()) return s;
+  const auto parser = MakeLineParser(spec, DataShape(), lines.first_line(), vocabularies);
+  if (parser.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(NameForMessages(first), ":1: ", parser.status().message()));
 }
 
 // The job in the form that was asked for, and its labels in the schema; stderr says what that form
@@ -143,7 +163,7 @@ ExitCode PrintSchema(const ValidateOptions& options, const JobSpec& spec) {
   absl::StatusOr<DataSchema> schema = SchemaWithData(spec, {});
   if (!schema.ok()) return ReportError(schema.status());
   // Without what a file would say that is not there yet.
-  ReadVocabularies(spec, &schema->schema).IgnoreError();
+  ReadVocabularies(spec, &schema->schema).status().IgnoreError();
   if (options.json) {
     std::printf("%s\n", SchemaJson(schema->schema, spec).c_str());
     if (!schema->unknown.empty()) {
@@ -162,8 +182,13 @@ absl::StatusOr<DataSchema> CheckedSchema(const ValidateOptions& options, const T
   absl::StatusOr<DataSchema> schema = SchemaWithData(job.spec(), std::move(train));
   if (!schema.ok()) return schema;
   if (!schema->lines.ok()) return schema->lines;
-  if (absl::Status s = ReadVocabularies(job.spec(), &schema->schema); !s.ok()) return s;
-  absl::Status s = CheckPlacesOfFile(options.source.file, job, /*overwrite=*/false);
+  const DataSpec& data = job.spec().data();
+  const auto vocabularies = ReadVocabularies(job.spec(), &schema->schema);
+  if (!vocabularies.ok()) return vocabularies.status();
+  absl::Status s = CheckColumns(job.spec(), "spec.data.train", data.train(), *vocabularies);
+  if (s.ok()) s = CheckColumns(job.spec(), "spec.data.eval", data.eval(), *vocabularies);
+  if (!s.ok()) return s;
+  s = CheckPlacesOfFile(options.source.file, job, /*overwrite=*/false);
   if (!s.ok()) return s;
   return schema;
 }

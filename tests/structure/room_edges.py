@@ -214,6 +214,7 @@ ALLOWED = {
     "tools/cli": [
         "tools/cli/arguments",
         "tools/cli/base",
+        "tools/cli/certs",
         "tools/cli/checkpoint",
         "tools/cli/cluster",
         "tools/cli/data",
@@ -225,6 +226,7 @@ ALLOWED = {
     ],
     "tools/cli/arguments": ["tools/cli/base"],
     "tools/cli/base": [],
+    "tools/cli/certs": ["tools/cli/base"],
     "tools/cli/checkpoint": ["tools/cli/base", "tools/cluster/checkpoint"],
     "tools/cli/cluster": ["tools/cli/base"],
     "tools/cli/data": [

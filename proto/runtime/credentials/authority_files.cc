@@ -1,6 +1,5 @@
 #include "proto/runtime/credentials/authority_files.h"
 
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 
@@ -98,7 +97,7 @@ absl::StatusOr<KeyedCertificate> ReadSigningAuthority(const std::string& folder,
                      authority.cluster.text(), " --dir DIR) and issue every certificate there"));
   }
   if (end < until) {
-    const auto days = static_cast<int64_t>(std::floor((end - now) / kDay));
+    const int64_t days = (end - now) / kDay;  // whole ones
     const std::string fewer = absl::StrCat("give --days ", days, " or fewer, or ");
     return Unfit(authority.file,
                  absl::StrCat(who, ": a certificate until ", TimeText(until), " would outlive it"),

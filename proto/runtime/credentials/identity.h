@@ -34,7 +34,7 @@ struct Identity {
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };
-// "server/alpha".
+// "reader/bob".
 std::string Describe(const Identity& identity);
 
 // As long as the scheduler lets a node's name be.

@@ -21,7 +21,7 @@ namespace strata {
 class Revocations {
  public:
   struct Entry {
-    std::string who;  // "server/alpha"
+    std::string who;  // "reader/bob"
     absl::Time since;
   };
 

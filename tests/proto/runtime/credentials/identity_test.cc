@@ -67,7 +67,7 @@ TEST_CASE("what is no URI of an identity is refused with the part", "[credential
         Bad{absl::StrCat("SPIFFE://strata/", kClusterText, "/server/a"), "begins otherwise"},
         Bad{good, "1 parts, not 3"}, Bad{good + "/server", "2 parts, not 3"},
         Bad{good + "/server/a/b", "4 parts, not 3"}, Bad{good + "/server/a/", "4 parts, not 3"},
-        Bad{good + "/server/", "is empty"}, Bad{good + "/root/a", "'root' is no role"},
+        Bad{good + "/server/", "is empty"}, Bad{good + "/boss/a", "'boss' is no role"},
         Bad{good + "/server/a?x", "has '?' at byte 2"},
         Bad{good + std::string("/server/a\0b", 11), "at byte 2"},
         Bad{"spiffe://strata/0/server/a", "'0' is no cluster id"},

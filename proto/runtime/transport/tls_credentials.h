@@ -29,6 +29,11 @@ struct TlsFiles {
   uint32_t refresh_seconds = 10;
 };
 
+// Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
+// program calls it first: before any other thread runs (it sets an environment variable, which gRPC
+// reads once) and before any credentials are made.
+void AllowTls13Alone();
+
 // Errors of both are LoadCredentials': the files are read before gRPC sees them, which tells less.
 // Names of hosts are not compared: certificates are of names in the cluster.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(

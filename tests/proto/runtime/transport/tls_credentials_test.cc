@@ -34,6 +34,9 @@
 namespace strata::testing {
 namespace {
 
+// Before gRPC looks, and before there are threads: as a main program does it.
+[[maybe_unused]] const bool kAllowed = (AllowTls13Alone(), true);
+
 // The client, the server or TLS itself refuses: no call arrives.
 struct Refusal {
   const Gate& client;
@@ -225,43 +228,69 @@ struct Freed {
   }
 };
 
-// What TLS itself agrees on with a server, asked by OpenSSL.
+using Connection = std::unique_ptr<SSL, Freed<SSL_free>>;
+
+// A client of OpenSSL's own, with the files of a folder.
+class PlainClient {
+ public:
+  PlainClient(const std::string& folder, int port) : context_(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX* const c = context_.get();
+    REQUIRE(SSL_CTX_load_verify_locations(c, (folder + "/ca.crt").c_str(), nullptr) == 1);
+    REQUIRE(SSL_CTX_use_certificate_chain_file(c, (folder + "/tls.crt").c_str()) == 1);
+    REQUIRE(SSL_CTX_use_PrivateKey_file(c, (folder + "/tls.key").c_str(), SSL_FILETYPE_PEM) == 1);
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
+    const unsigned char protocols[] = {2, 'h', '2'};
+    REQUIRE(SSL_CTX_set_alpn_protos(c, protocols, sizeof protocols) == 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  ~PlainClient() { close(fd_); }
+  PlainClient(const PlainClient&) = delete;
+  PlainClient& operator=(const PlainClient&) = delete;
+
+  // Not shaken hands yet.
+  Connection Begin(int most_version) {
+    SSL_CTX_set_max_proto_version(context_.get(), most_version);
+    Connection connection(SSL_new(context_.get()));
+    REQUIRE(SSL_set_fd(connection.get(), fd_) == 1);
+    return connection;
+  }
+
+ private:
+  const std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context_;
+  const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
+};
+
 TEST_CASE("the connection is TLS 1.3, with keys of P-256", "[tls]") {
   const Certs certs;
-  Gate server(certs.Expect({Role::kWorker}));
+  const Gate server(certs.Expect({Role::kWorker}));
   const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
-  const std::string w = certs.Issue(Role::kWorker, "w");
-  const std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
-  REQUIRE(SSL_CTX_load_verify_locations(context.get(), (w + "/ca.crt").c_str(), nullptr) == 1);
-  REQUIRE(SSL_CTX_use_certificate_chain_file(context.get(), (w + "/tls.crt").c_str()) == 1);
-  REQUIRE(SSL_CTX_use_PrivateKey_file(context.get(), (w + "/tls.key").c_str(), SSL_FILETYPE_PEM) ==
-          1);
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  const unsigned char protocols[] = {2, 'h', '2'};
-  REQUIRE(SSL_CTX_set_alpn_protos(context.get(), protocols, sizeof protocols) == 0);
+  PlainClient client(certs.Issue(Role::kWorker, "w"), listening.port());
+  const Connection connection = client.Begin(TLS1_3_VERSION);
+  REQUIRE(SSL_connect(connection.get()) == 1);
+  CHECK(SSL_version(connection.get()) == TLS1_3_VERSION);
+  CHECK(SSL_get_verify_result(connection.get()) == X509_V_OK);
+  const std::unique_ptr<X509, Freed<X509_free>> peer(SSL_get1_peer_certificate(connection.get()));
+  REQUIRE(peer != nullptr);
+  CHECK(EVP_PKEY_get_base_id(X509_get0_pubkey(peer.get())) == EVP_PKEY_EC);
+  CHECK(EVP_PKEY_get_bits(X509_get0_pubkey(peer.get())) == 256);
+  // The server has taken the client's certificate: its first bytes of HTTP/2 arrive.
+  char first = 0;
+  CHECK(SSL_read(connection.get(), &first, 1) == 1);
+  CHECK(server.said() == "worker/w");
+}
 
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(listening.port()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  {
-    const std::unique_ptr<SSL, Freed<SSL_free>> connection(SSL_new(context.get()));
-    REQUIRE(SSL_set_fd(connection.get(), fd) == 1);
-    REQUIRE(SSL_connect(connection.get()) == 1);
-    CHECK(SSL_version(connection.get()) == TLS1_3_VERSION);
-    CHECK(SSL_get_verify_result(connection.get()) == X509_V_OK);
-    const std::unique_ptr<X509, Freed<X509_free>> peer(SSL_get1_peer_certificate(connection.get()));
-    REQUIRE(peer != nullptr);
-    CHECK(EVP_PKEY_get_base_id(X509_get0_pubkey(peer.get())) == EVP_PKEY_EC);
-    CHECK(EVP_PKEY_get_bits(X509_get0_pubkey(peer.get())) == 256);
-    // The server has taken the client's certificate: its first bytes of HTTP/2 arrive.
-    char first = 0;
-    CHECK(SSL_read(connection.get(), &first, 1) == 1);
-    CHECK(server.said() == "worker/w");
-  }
-  close(fd);
+TEST_CASE("a client that knows no TLS 1.3 is refused", "[tls]") {
+  const Certs certs;
+  const Gate server(certs.Expect({Role::kWorker}));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  PlainClient client(certs.Issue(Role::kWorker, "w"), listening.port());
+  const Connection connection = client.Begin(TLS1_2_VERSION);
+  CHECK(SSL_connect(connection.get()) != 1);
+  CHECK(server.asked() == 0);
 }
 
 }  // namespace

@@ -120,9 +120,16 @@ ALLOWED = {
         "proto/strata",
     ],
     "proto/runtime/base": ["proto/core"],
+    "proto/runtime/credentials": ["proto/core", "proto/runtime/files"],
     "proto/runtime/daemon": ["proto/runtime/base", "proto/runtime/transport"],
     "proto/runtime/files": ["proto/core", "proto/strata"],
-    "proto/runtime/transport": ["proto/core", "proto/runtime/base", "proto/strata", "proto/wire"],
+    "proto/runtime/transport": [
+        "proto/core",
+        "proto/runtime/base",
+        "proto/runtime/credentials",
+        "proto/strata",
+        "proto/wire",
+    ],
     "proto/strata": [],
     "proto/wire": ["proto/core"],
     "ops": [],
@@ -207,6 +214,7 @@ ALLOWED = {
     "tools/cli": [
         "tools/cli/arguments",
         "tools/cli/base",
+        "tools/cli/certs",
         "tools/cli/checkpoint",
         "tools/cli/cluster",
         "tools/cli/data",
@@ -218,6 +226,7 @@ ALLOWED = {
     ],
     "tools/cli/arguments": ["tools/cli/base"],
     "tools/cli/base": [],
+    "tools/cli/certs": ["tools/cli/base"],
     "tools/cli/checkpoint": ["tools/cli/base", "tools/cluster/checkpoint"],
     "tools/cli/cluster": ["tools/cli/base"],
     "tools/cli/data": [

@@ -12,6 +12,7 @@
 #include "tools/cli/base/exit_code.h"
 #include "tools/cli/base/options.h"
 #include "tools/cli/base/version.h"
+#include "tools/cli/certs/commands.h"
 #include "tools/cli/checkpoint/commands.h"
 #include "tools/cli/checkpoint/delta_command.h"
 #include "tools/cli/cluster/commands.h"
@@ -50,6 +51,11 @@ struct Runner {
   ExitCode operator()(const StatusOptions& o) const { return RunStatus(o); }
   ExitCode operator()(const LogsOptions& o) const { return RunLogs(o); }
   ExitCode operator()(const CancelOptions& o) const { return RunCancel(o); }
+  ExitCode operator()(const CertsInitOptions& o) const { return RunCertsInit(o); }
+  ExitCode operator()(const CertsIssueOptions& o) const { return RunCertsIssue(o); }
+  ExitCode operator()(const CertsRenewOptions& o) const { return RunCertsRenew(o); }
+  ExitCode operator()(const CertsRevokeOptions& o) const { return RunCertsRevoke(o); }
+  ExitCode operator()(const CertsShowOptions& o) const { return RunCertsShow(o); }
   ExitCode operator()(const CheckpointCreateOptions& o) const { return RunCheckpointCreate(o); }
   ExitCode operator()(const CheckpointListOptions& o) const { return RunCheckpointList(o); }
   ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }

@@ -15,6 +15,7 @@ void AddEverything(CLI::App& app, CommandSet& commands);
 // Each adds its commands to `app`, in the order in which help lists them.
 void AddLocalCommands(CLI::App& app, CommandSet& commands);
 void AddClusterCommands(CLI::App& app, CommandSet& commands);
+void AddCertsCommands(CLI::App& app, CommandSet& commands);
 void AddJobCommands(CLI::App& app, CommandSet& commands);
 void AddInspectCommands(CLI::App& app, CommandSet& commands);
 void AddCheckpointCommands(CLI::App& app, CommandSet& commands);

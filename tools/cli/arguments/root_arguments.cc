@@ -33,6 +33,7 @@ void AddEverything(CLI::App& app, CommandSet& commands) {
   app.set_version_flag("--version", std::string("strata ") + kVersion, "print the version");
   AddLocalCommands(app, commands);
   AddClusterCommands(app, commands);
+  AddCertsCommands(app, commands);
   AddJobCommands(app, commands);
   AddInspectCommands(app, commands);
   AddCheckpointCommands(app, commands);

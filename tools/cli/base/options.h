@@ -105,6 +105,43 @@ struct CheckpointCreateOptions {
   bool json = false;
 };
 
+struct CertsInitOptions {
+  std::string dir = "./strata-certs";
+  std::string cluster;  // "": a new one
+  int days = 3650;
+  bool json = false;
+};
+
+// Of `issue` and of `renew`.
+struct CertsOrder {
+  std::string dir = "./strata-certs";
+  std::string role;
+  std::string name;
+  int days = 90;
+  bool json = false;
+};
+
+struct CertsIssueOptions {
+  CertsOrder order;
+};
+
+struct CertsRenewOptions {
+  CertsOrder order;
+};
+
+struct CertsRevokeOptions {
+  std::string dir = "./strata-certs";
+  std::string role;
+  std::string name;
+  std::string serial;  // "": all whose files are there
+  bool json = false;
+};
+
+struct CertsShowOptions {
+  std::string dir = "./strata-certs";
+  bool json = false;
+};
+
 // Of `directory`, or of where the job keeps its checkpoints.
 struct CheckpointListOptions {
   std::string scheduler;
@@ -295,13 +332,14 @@ struct SuperviseOptions {
 using Command =
     std::variant<VersionOptions, TrainOptions, CleanOptions, ValidateOptions, UpOptions,
                  DownOptions, SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
-                 CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
-                 CheckpointShowOptions, CheckpointDiffOptions, CheckpointRepairOptions,
-                 CheckpointQuantiseOptions, PredictCommandOptions, GenerateCriteoOptions,
-                 GenerateMovielensOptions, ExportCommandOptions, ImportCommandOptions,
-                 GetRowOptions, DeltaCommandOptions, NodesOptions, NodesAdoptOptions,
-                 NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions, ExplainOptions,
-                 EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
+                 CertsInitOptions, CertsIssueOptions, CertsRenewOptions, CertsRevokeOptions,
+                 CertsShowOptions, CheckpointCreateOptions, CheckpointListOptions,
+                 CheckpointVerifyOptions, CheckpointShowOptions, CheckpointDiffOptions,
+                 CheckpointRepairOptions, CheckpointQuantiseOptions, PredictCommandOptions,
+                 GenerateCriteoOptions, GenerateMovielensOptions, ExportCommandOptions,
+                 ImportCommandOptions, GetRowOptions, DeltaCommandOptions, NodesOptions,
+                 NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions,
+                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

@@ -46,6 +46,15 @@ TEST_CASE("commands are read with their options", "[command_line]") {
   REQUIRE(list.command.has_value());
   CHECK(std::get<CheckpointListOptions>(*list.command).job == "7");
 
+  const ParsedCommandLine renew = Parse({"certs", "renew", "server", "alpha", "--days", "30"});
+  REQUIRE(renew.command.has_value());
+  CHECK(std::get<CertsRenewOptions>(*renew.command).order.role == "server");
+  CHECK(std::get<CertsRenewOptions>(*renew.command).order.name == "alpha");
+  CHECK(std::get<CertsRenewOptions>(*renew.command).order.days == 30);
+  CHECK(std::get<CertsRenewOptions>(*renew.command).order.dir == "./strata-certs");
+  CHECK(std::get<CertsIssueOptions>(*Parse({"certs", "issue", "reader", "r"}).command).order.days ==
+        90);
+
   const ParsedCommandLine delta = Parse({"delta", "removed", "--rows"});
   REQUIRE(delta.command.has_value());
   CHECK(std::get<DeltaCommandOptions>(*delta.command).path == "removed");
@@ -102,6 +111,10 @@ TEST_CASE("wrong usage is exit code 2 and says what was meant", "[command_line]"
   CHECK(problem({"train", "-f", "x", "--resume", "--overwrite"}).find("excludes") !=
         std::string::npos);
   CHECK(problem({"cancel"}).find("job is required") != std::string::npos);
+  CHECK(problem({"certs", "issue", "root", "alpha"}).find("role") != std::string::npos);
+  CHECK(problem({"certs", "renew", "server", "alpha", "--days", "0"})
+            .find("--days: '0' is not a number above 0") != std::string::npos);
+  CHECK(problem({"certs", "isue"}).find("did you mean 'issue'?") != std::string::npos);
   CHECK(problem({"generate", "criteo", "--rows", "-5", "--output", "x"})
             .find("--rows: '-5' is not a number above 0") != std::string::npos);
   // What writes a folder writes to no standard output.
@@ -112,6 +125,7 @@ TEST_CASE("wrong usage is exit code 2 and says what was meant", "[command_line]"
           std::string::npos);
     CHECK(problem({"man", "-o", none}).find(says) != std::string::npos);
     CHECK(problem({"checkpoint", "quantise", "c", none}).find(says) != std::string::npos);
+    CHECK(problem({"certs", "init", "--dir", none}).find(says) != std::string::npos);
   }
   // A number below 0 is no huge one.
   for (const char* option : {"--seed", "--first-row"}) {

@@ -1,0 +1,182 @@
+#include "proto/runtime/credentials/authority_files.h"
+
+#include <cstdint>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
+#include "proto/runtime/credentials/folder_lock.h"
+#include "proto/runtime/credentials/places.h"
+#include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/plain_file.h"
+#include "proto/runtime/files/private_files.h"
+
+namespace strata {
+namespace {
+
+constexpr absl::Duration kClocksDiffer = absl::Hours(1);
+constexpr absl::Duration kDay = absl::Hours(24);
+
+absl::Status Unfit(const std::string& file, absl::string_view why, absl::string_view remedy) {
+  return absl::FailedPreconditionError(absl::StrCat(file, ": ", why, "; ", remedy));
+}
+
+absl::Status Damaged(const std::string& file, absl::string_view why) {
+  return absl::DataLossError(
+      absl::StrCat(file, ": ", why, "; put ca.crt and ca.key back from one copy"));
+}
+
+// `folder` and what is above it, where it is missing.
+absl::Status MakePlace(const std::string& folder, FileSystem& files) {
+  const std::string above = std::filesystem::path(folder).parent_path().string();
+  if (!above.empty()) {
+    if (absl::Status s = MakeDurableFolders(above, files); !s.ok()) return s;
+  }
+  return MakePrivateFolder(folder, files);
+}
+
+// A whole authority in a folder of its own, on the device.
+absl::Status WriteAuthority(const std::string& folder, const KeyedCertificate& authority,
+                            FileSystem& files) {
+  absl::Status s = MakePrivateFolder(folder, files);
+  if (s.ok()) {
+    s = WritePrivateFile(absl::StrCat(folder, "/", kAuthorityKeyFile), authority.key, files);
+  }
+  if (s.ok()) {
+    s = WritePlainFile(absl::StrCat(folder, "/", kAuthorityCertificateFile), authority.certificate,
+                       files);
+  }
+  if (s.ok()) {
+    s = WritePlainFile(absl::StrCat(folder, "/", kRevokedFile), Revocations().Text(), files);
+  }
+  return s.ok() ? SyncPlainFolder(folder, files) : s;
+}
+
+}  // namespace
+
+absl::StatusOr<Validity> ValidForDays(absl::Time now, int days) {
+  if (days < 1 || days > kMaxValidDays) {
+    return absl::InvalidArgumentError(absl::StrCat("a certificate cannot be valid for ", days,
+                                                   " days; name 1 to ", kMaxValidDays));
+  }
+  return Validity{now - kClocksDiffer, now + days * kDay};
+}
+
+absl::StatusOr<AuthorityCertificate> ReadAuthority(const std::string& folder, FileSystem& files) {
+  AuthorityCertificate read;
+  read.file = absl::StrCat(AuthorityFolder(folder), "/", kAuthorityCertificateFile);
+  auto pem = ReadPlainFile(read.file, kMaxCredentialBytes, files);
+  if (absl::IsNotFound(pem.status())) {
+    return absl::NotFoundError(
+        absl::StrCat(read.file, ": no CA is there; make one: strata certs init --dir ", folder));
+  }
+  if (!pem.ok()) return pem.status();
+  const auto facts = ReadCertificate(*pem);
+  if (!facts.ok()) return Damaged(read.file, facts.status().message());
+  const auto cluster = AuthorityClusterOf(*facts);
+  if (!cluster.ok()) {
+    return Damaged(read.file, absl::StrCat("certificate of ", Describe(*facts), ": ",
+                                           cluster.status().message()));
+  }
+  read.pem = *pem;
+  read.facts = *facts;
+  read.cluster = *cluster;
+  return read;
+}
+
+absl::StatusOr<KeyedCertificate> ReadSigningAuthority(const std::string& folder,
+                                                      const AuthorityCertificate& authority,
+                                                      absl::Time now, absl::Time until,
+                                                      FileSystem& files) {
+  const absl::Time end = authority.facts.valid.until;
+  const std::string who = absl::StrCat("CA ", Describe(authority.facts));
+  if (end <= now) {
+    return Unfit(
+        authority.file, absl::StrCat(who, ": it has expired and signs no more"),
+        absl::StrCat("make a new CA in another folder (strata certs init --cluster ",
+                     authority.cluster.text(), " --dir DIR) and issue every certificate there"));
+  }
+  if (end < until) {
+    const int64_t days = (end - now) / kDay;  // whole ones
+    const std::string fewer = absl::StrCat("give --days ", days, " or fewer, or ");
+    return Unfit(authority.file,
+                 absl::StrCat(who, ": a certificate until ", TimeText(until), " would outlive it"),
+                 absl::StrCat(days < 1 ? "" : fewer, "make a new CA: strata certs init"));
+  }
+  const std::string file = absl::StrCat(AuthorityFolder(folder), "/", kAuthorityKeyFile);
+  if (absl::Status s = CheckPrivate(file, files); absl::IsNotFound(s)) {
+    return absl::NotFoundError(absl::StrCat(
+        file, ": the key of the CA is not here; issue where it is, or put it back from a copy"));
+  } else if (!s.ok()) {
+    return s;
+  }
+  const auto key = ReadPlainFile(file, kMaxCredentialBytes, files);
+  if (!key.ok()) return key.status();
+  if (absl::Status s = CheckKeyBelongs(authority.pem, *key); !s.ok()) {
+    return Damaged(file, absl::StrCat(s.message(), " (", who, ")"));
+  }
+  return KeyedCertificate{authority.pem, *key};
+}
+
+absl::StatusOr<AuthorityCertificate> InitAuthority(const std::string& folder,
+                                                   const ClusterId& cluster, int days,
+                                                   absl::Time now, FileSystem& files) {
+  const auto valid = ValidForDays(now, days);
+  if (!valid.ok()) return valid.status();
+  if (absl::Status s = MakePlace(folder, files); !s.ok()) return s;
+  const FolderLock lock(folder, files);
+  if (!lock.status().ok()) return lock.status();
+  const std::string place = AuthorityFolder(folder), beside = absl::StrCat(place, ".new");
+  const auto there = IsThere(place, files);
+  if (!there.ok()) return there.status();
+  if (*there) {
+    const auto old = ReadAuthority(folder, files);
+    const std::string whose =
+        !old.ok() ? std::string(old.status().message()) : absl::StrCat("CA ", Describe(old->facts));
+    return absl::AlreadyExistsError(absl::StrCat(
+        place, " is there already (", whose, "); issue from it, or name another folder by --dir"));
+  }
+  const auto authority = MakeAuthority(cluster, *valid);
+  if (!authority.ok()) return authority.status();
+  absl::Status s = RemoveTree(beside, files);  // of one that was killed
+  if (s.ok()) s = WriteAuthority(beside, *authority, files);
+  if (s.ok()) {
+    const int named = files.Rename(beside, place);
+    if (named < 0) s = PlainFileError(-named, "rename", beside);
+  }
+  if (!s.ok()) {
+    RemoveTree(beside, files).IgnoreError();
+    return s;
+  }
+  s = SyncPlainFolder(folder, files);
+  if (!s.ok()) return s;
+  return ReadAuthority(folder, files);
+}
+
+absl::StatusOr<Revocations> ReadRevocations(const std::string& folder, FileSystem& files) {
+  const std::string file = absl::StrCat(AuthorityFolder(folder), "/", kRevokedFile);
+  const auto text = ReadPlainFile(file, kMaxRevokedBytes, files);
+  if (absl::IsNotFound(text.status())) {
+    if (STRATA_MUTATION("certs.list_begun_anew")) return Revocations();
+    return absl::DataLossError(
+        absl::StrCat(file,
+                     ": the list of revoked certificates is missing; put it back from a "
+                     "copy, or make a new CA: strata certs init"));
+  }
+  if (!text.ok()) return text.status();
+  auto revocations = Revocations::Parse(*text);
+  if (!revocations.ok()) {
+    return absl::DataLossError(absl::StrCat(file, ": ", revocations.status().message()));
+  }
+  return revocations;
+}
+
+absl::Status WriteRevocations(const std::string& folder, const Revocations& revocations,
+                              FileSystem& files) {
+  const std::string place = AuthorityFolder(folder);
+  const std::string file = absl::StrCat(place, "/", kRevokedFile);
+  if (absl::Status s = WritePlainFile(file, revocations.Text(), files); !s.ok()) return s;
+  return SyncPlainFolder(place, files);
+}
+
+}  // namespace strata

@@ -1,0 +1,59 @@
+// The authority of a cluster as files: made, read, and what it has revoked.
+#ifndef STRATA_PROTO_RUNTIME_CREDENTIALS_AUTHORITY_FILES_H_
+#define STRATA_PROTO_RUNTIME_CREDENTIALS_AUTHORITY_FILES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/issuer.h"
+#include "proto/runtime/credentials/revocations.h"
+#include "proto/runtime/files/file_system.h"
+
+namespace strata {
+
+// How long certificates may be good for.
+inline constexpr int kMaxValidDays = 36500;
+// From an hour before `now`, since machines' clocks differ, for so many days after it.
+// INVALID_ARGUMENT: less than one day, or more than kMaxValidDays.
+absl::StatusOr<Validity> ValidForDays(absl::Time now, int days);
+
+struct AuthorityCertificate {
+  std::string file;
+  std::string pem;
+  CertificateFacts facts;
+  ClusterId cluster;
+};
+// Of `folder` as places.h has it. Errors name the file. NOT_FOUND: there is none (the text says how
+// to make it). FAILED_PRECONDITION: what is there is no authority's certificate of ours.
+absl::StatusOr<AuthorityCertificate> ReadAuthority(const std::string& folder,
+                                                   FileSystem& files = FileSystem::Kernel());
+// With its key, fit to sign until `until`. FAILED_PRECONDITION: it expires before that, or has.
+// DATA_LOSS: the key does not belong to it. PERMISSION_DENIED: the key is open to others.
+absl::StatusOr<KeyedCertificate> ReadSigningAuthority(const std::string& folder,
+                                                      const AuthorityCertificate& authority,
+                                                      absl::Time now, absl::Time until,
+                                                      FileSystem& files = FileSystem::Kernel());
+
+// Makes the authority of a cluster in `folder`, which is made where it is missing: whole or not at
+// all, and durable. Steps: 1 the folder (MakePlace), 2 its lock, 3 no authority is there, 4 the
+// files beside their place (WriteAuthority), 5 the name of theirs. ALREADY_EXISTS: there is one; it
+// stays as it is.
+absl::StatusOr<AuthorityCertificate> InitAuthority(const std::string& folder,
+                                                   const ClusterId& cluster, int days,
+                                                   absl::Time now,
+                                                   FileSystem& files = FileSystem::Kernel());
+
+// DATA_LOSS: the list is damaged or missing: it is never taken for an empty one.
+absl::StatusOr<Revocations> ReadRevocations(const std::string& folder,
+                                            FileSystem& files = FileSystem::Kernel());
+// Replaces the list as a whole, durably. The caller has the folder's lock.
+absl::Status WriteRevocations(const std::string& folder, const Revocations& revocations,
+                              FileSystem& files = FileSystem::Kernel());
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_CREDENTIALS_AUTHORITY_FILES_H_

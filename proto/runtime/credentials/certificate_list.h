@@ -1,0 +1,46 @@
+// What certificates a folder has, and the revoking of some.
+#ifndef STRATA_PROTO_RUNTIME_CREDENTIALS_CERTIFICATE_LIST_H_
+#define STRATA_PROTO_RUNTIME_CREDENTIALS_CERTIFICATE_LIST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/credentials/authority_files.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
+#include "proto/runtime/files/file_system.h"
+
+namespace strata {
+
+struct ListedCertificate {
+  IdentityCertificate certificate;
+  bool revoked = false;
+};
+struct CertificateList {
+  AuthorityCertificate authority;
+  std::vector<ListedCertificate> certificates;  // the current ones, by role and name
+  std::vector<absl::Status> problems;           // of those that are no good; each names its file
+};
+// Errors are those of the authority and of its list; those of other files are problems.
+absl::StatusOr<CertificateList> ListCertificates(const std::string& folder,
+                                                 FileSystem& files = FileSystem::Kernel());
+
+struct RevokedNow {
+  std::vector<std::string> serials;          // revoked by this call
+  std::vector<std::string> revoked_earlier;  // and before it
+};
+// Revokes every certificate of the identity whose files are there: the current one and, after a
+// renewal, the one before. With `serial` that number alone, whether or not its files are there.
+// The list is replaced as a whole, durably. NOT_FOUND: no such certificate is there.
+// INVALID_ARGUMENT: the name or the number is none.
+absl::StatusOr<RevokedNow> RevokeCertificates(const std::string& folder, Role role,
+                                              const std::string& name, const std::string& serial,
+                                              absl::Time now,
+                                              FileSystem& files = FileSystem::Kernel());
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_CREDENTIALS_CERTIFICATE_LIST_H_

@@ -1,0 +1,46 @@
+// Where certificates lie in a folder of them:
+//
+//   FOLDER/ca/ca.crt, ca.key, revoked             the authority: where certificates are issued
+//   FOLDER/ROLE/NAME/current                      a link to the newest of:
+//   FOLDER/ROLE/NAME/SERIAL/ca.crt, tls.crt, tls.key
+//
+// A process is given FOLDER/ROLE/NAME/current, or a copy of it; nothing but that goes to other
+// machines.
+// Tested by tests/proto/runtime/credentials/authority_files_test.cc
+#ifndef STRATA_PROTO_RUNTIME_CREDENTIALS_PLACES_H_
+#define STRATA_PROTO_RUNTIME_CREDENTIALS_PLACES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/credentials/identity.h"
+
+namespace strata {
+
+inline constexpr char kAuthorityCertificateFile[] = "ca.crt";
+inline constexpr char kAuthorityKeyFile[] = "ca.key";
+inline constexpr char kRevokedFile[] = "revoked";
+inline constexpr char kCertificateFile[] = "tls.crt";
+inline constexpr char kKeyFile[] = "tls.key";
+
+// Longer files of certificates and keys are refused unread.
+inline constexpr uint64_t kMaxCredentialBytes = uint64_t{256} << 10;
+// The same of the list of revoked ones: some 100,000 of them.
+inline constexpr uint64_t kMaxRevokedBytes = uint64_t{32} << 20;
+
+inline std::string AuthorityFolder(absl::string_view folder) { return absl::StrCat(folder, "/ca"); }
+inline std::string RoleFolder(absl::string_view folder, Role role) {
+  return absl::StrCat(folder, "/", RoleName(role));
+}
+inline std::string IdentityFolder(absl::string_view folder, Role role, absl::string_view name) {
+  return absl::StrCat(RoleFolder(folder, role), "/", name);
+}
+inline std::string CurrentFolder(absl::string_view folder, Role role, absl::string_view name) {
+  return absl::StrCat(IdentityFolder(folder, role, name), "/current");
+}
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_CREDENTIALS_PLACES_H_

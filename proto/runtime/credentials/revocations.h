@@ -1,0 +1,49 @@
+// Which certificates count no more before they expire, and the text that a file of them holds.
+//
+// The list is not signed. It lies in the authority's private folder, beside the key that would sign
+// it, and reaches other processes over connections whose scheduler has proven who it is. Who could
+// replace the list there could put an older list with a good signature in its place as well. What a
+// checksum finds is damage: a list that lost its end is an error, and never a shorter list.
+#ifndef STRATA_PROTO_RUNTIME_CREDENTIALS_REVOCATIONS_H_
+#define STRATA_PROTO_RUNTIME_CREDENTIALS_REVOCATIONS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace strata {
+
+// A value; one thread at a time changes it.
+class Revocations {
+ public:
+  struct Entry {
+    std::string who;  // "reader/bob"
+    absl::Time since;
+  };
+
+  bool Contains(absl::string_view serial) const;
+  // False: it is there already, and stays as it was. `serial` is as CertificateFacts has it, `who`
+  // without blanks.
+  bool Add(const std::string& serial, Entry entry);
+  // By serial number.
+  const std::map<std::string, Entry>& all() const { return all_; }
+
+  // A line for each, and one with a checksum. Times are kept to the second.
+  std::string Text() const;
+  // DATA_LOSS: it is not a whole text of that kind; says which line.
+  static absl::StatusOr<Revocations> Parse(absl::string_view text);
+
+ private:
+  std::map<std::string, Entry> all_;
+};
+
+// 32 hexadecimal digits or more, lower case, as the serial numbers of CertificateFacts are.
+bool IsSerial(absl::string_view text);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_CREDENTIALS_REVOCATIONS_H_

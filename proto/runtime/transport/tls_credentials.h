@@ -1,0 +1,46 @@
+// gRPC's credentials of a process that shows its certificate and asks for its peer's: mutual TLS.
+// The TLS library looks at keys, signatures and times; who may be there decides a CheckPeer, which
+// VerifyPeer (proto/runtime/credentials/peer_verifier.h) makes from what the caller expects.
+#ifndef STRATA_PROTO_RUNTIME_TRANSPORT_TLS_CREDENTIALS_H_
+#define STRATA_PROTO_RUNTIME_TRANSPORT_TLS_CREDENTIALS_H_
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/credentials/peer_verifier.h"
+
+namespace strata {
+
+// Asked once for each connection, after the handshake, with the peer's certificate (PEM); an error
+// ends the connection. Called by gRPC's threads, several at a time: it must not wait.
+using CheckPeer = std::function<absl::StatusOr<Caller>(absl::string_view certificate)>;
+
+struct TlsFiles {
+  std::string folder;  // as LoadCredentials takes it: `.../current` of `strata certs`
+  // How often the files are looked at, for connections that begin later.
+  uint32_t refresh_seconds = 10;
+};
+
+// Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
+// program calls it first: before any other thread runs (it sets an environment variable, which gRPC
+// reads once) and before any credentials are made.
+void AllowTls13Alone();
+
+// Errors of both are LoadCredentials': the files are read before gRPC sees them, which tells less.
+// Names of hosts are not compared: certificates are of names in the cluster.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
+    const TlsFiles& files, CheckPeer check);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,
+                                                                              CheckPeer check);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_TRANSPORT_TLS_CREDENTIALS_H_

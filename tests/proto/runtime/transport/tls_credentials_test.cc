@@ -1,0 +1,297 @@
+// Real handshakes over loopback: mutual TLS 1.3 with certificates of ours, and each refusal.
+#include "proto/runtime/transport/tls_credentials.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/runtime/credentials/authority_files.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
+#include "proto/runtime/credentials/peer_verifier.h"
+#include "proto/runtime/credentials/revocations.h"
+#include "tests/proto/runtime/transport/tls_peers.h"
+
+namespace strata::testing {
+namespace {
+
+// Before gRPC looks, and before there are threads: as a main program does it.
+[[maybe_unused]] const bool kAllowed = (AllowTls13Alone(), true);
+
+// The client, the server or TLS itself refuses: no call arrives.
+struct Refusal {
+  const Gate& client;
+  const Gate& server;
+  std::string client_folder;
+  std::string server_folder;
+};
+
+grpc::Status CheckRefused(const Refusal& r) {
+  const Listening listening(r.server_folder, r.server);
+  const grpc::Status status = CallAs(r.client_folder, r.client, listening.port());
+  INFO(status.error_code() << ": " << status.error_message());
+  INFO("client: " << r.client.said());
+  INFO("server: " << r.server.said());
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(listening.calls() == 0);
+  return status;
+}
+
+TEST_CASE("both ends of a connection prove who they are", "[tls]") {
+  const Certs certs;
+  Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kServer}, "alpha"));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  const grpc::Status status = CallAs(certs.Issue(Role::kWorker, "w"), client, listening.port());
+  INFO(status.error_message());
+  CHECK(status.error_code() == kArrived);
+  CHECK(status.error_message() == IdentityUri({kCluster, Role::kWorker, "w"}));
+  CHECK(listening.calls() == 1);
+  CHECK(server.said() == "worker/w");
+  CHECK(client.said() == "server/alpha");
+}
+
+TEST_CASE("a renewed certificate is the one that the next connection shows", "[tls]") {
+  const Certs certs;
+  const std::string worker = certs.Issue(Role::kWorker, "w");
+  Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kServer}));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  const std::string first = LoadCredentials(worker)->certificate.facts.serial;
+  CHECK(CallAs(worker, client, listening.port()).error_code() == kArrived);
+  REQUIRE(
+      RenewIdentity(certs.folder(), {.role = Role::kWorker, .name = "w", .days = 10}, absl::Now())
+          .ok());
+  // The old one is revoked; the link leads to the new one.
+  Revocations revocations;
+  revocations.Add(first, {"worker/w", absl::Now()});
+  Gate strict(certs.Expect({Role::kWorker}), revocations);
+  const Listening other(certs.folder() + "/server/alpha/current", strict);
+  CHECK(CallAs(worker, client, other.port()).error_code() == kArrived);
+}
+
+// Of a client that takes every server of the authority, and shows nothing.
+std::shared_ptr<grpc::ChannelCredentials> Nobody(const std::string& authority) {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(authority));
+  options.watch_root_certs();
+  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  options.set_check_call_host(false);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+TEST_CASE("who shows no certificate does not arrive", "[tls]") {
+  const Certs certs;
+  const Gate server(certs.Expect({Role::kWorker}));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  for (const auto& credentials :
+       {Nobody(ReadAuthority(certs.folder())->pem), grpc::InsecureChannelCredentials()}) {
+    const grpc::Status status = Call(listening.port(), credentials);
+    INFO(status.error_message());
+    CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  }
+  CHECK(listening.calls() == 0);
+  CHECK(server.asked() == 0);
+}
+
+TEST_CASE("another cluster's authority is refused at both ends", "[tls]") {
+  const Certs certs, other(kOtherCluster), same_name(kCluster);
+  for (const Certs* strange : {&other, &same_name}) {
+    const std::string server_folder = strange == &other ? certs.Issue(Role::kServer, "alpha")
+                                                        : certs.folder() + "/server/alpha/current";
+    const std::string strange_worker = strange->Issue(Role::kWorker, "w");
+    {  // The server knows the worker's authority not; nor does the worker the server's.
+      Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kServer}));
+      CheckRefused({client, server, strange_worker, server_folder});
+    }
+    {  // The worker trusts both, the server its own.
+      std::ofstream(strange_worker + "/ca.crt")
+          << ReadAuthority(certs.folder())->pem << ReadAuthority(strange->folder())->pem;
+      Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kServer}));
+      CheckRefused({client, server, strange_worker, server_folder});
+      CHECK(server.asked() == 0);
+    }
+  }
+}
+
+TEST_CASE("certificates whose time is over, or has not come, are refused", "[tls]") {
+  const absl::Duration day = absl::Hours(24);
+  const Certs certs(kCluster, absl::Now() - 30 * day);
+  const std::string alpha = certs.Issue(Role::kServer, "alpha");
+  const std::string w = certs.Issue(Role::kWorker, "w");
+  for (const absl::Duration made : {-20 * day, 20 * day}) {
+    const std::string name = made < absl::ZeroDuration() ? "old" : "early";
+    const std::string bad_worker = certs.Issue(Role::kWorker, name, absl::Now() + made, 10);
+    const std::string bad_server = certs.Issue(Role::kServer, name, absl::Now() + made, 10);
+    INFO(name);
+    {
+      Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kServer}));
+      CheckRefused({client, server, bad_worker, alpha});
+    }
+    {
+      Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kServer}));
+      CheckRefused({client, server, w, bad_server});
+    }
+  }
+}
+
+TEST_CASE("a client tells what it expected and whom it met", "[tls]") {
+  const Certs certs;
+  const std::string alpha = certs.Issue(Role::kServer, "alpha");
+  const std::string w = certs.Issue(Role::kWorker, "w");
+  Revocations revocations;
+  revocations.Add(LoadCredentials(alpha)->certificate.facts.serial, {"server/alpha", absl::Now()});
+  PeerExpectations other_cluster = certs.Expect({Role::kServer});
+  other_cluster.cluster = kOtherCluster;
+  const std::vector<std::pair<PeerExpectations, std::string>> cases = {
+      {certs.Expect({Role::kScheduler}), "only role scheduler may do this"},
+      {certs.Expect({Role::kServer}, "beta"), "only 'beta' may do this"},
+      {other_cluster, "it is of cluster"},
+      {certs.Expect({Role::kServer}), "it was revoked"}};
+  for (const auto& [expected, says] : cases) {
+    Gate server(certs.Expect({Role::kWorker}));
+    Gate client(expected, says == "it was revoked" ? revocations : Revocations());
+    const grpc::Status status = CheckRefused({client, server, w, alpha});
+    CHECK(absl::StrContains(client.said(), says));
+    for (const std::string& part : {says, std::string("O=strata,OU=server,CN=alpha, expires 2")}) {
+      INFO(status.error_message());
+      CHECK(absl::StrContains(status.error_message(), part));
+    }
+  }
+}
+
+TEST_CASE("a server lets in whom it expects alone", "[tls]") {
+  const Certs certs;
+  const std::string alpha = certs.Issue(Role::kServer, "alpha");
+  const std::string w = certs.Issue(Role::kWorker, "w");
+  const std::string reader = certs.Issue(Role::kReader, "r");
+  Revocations revocations;
+  revocations.Add(LoadCredentials(w)->certificate.facts.serial, {"worker/w", absl::Now()});
+  PeerExpectations other_cluster = certs.Expect({Role::kWorker});
+  other_cluster.cluster = kOtherCluster;
+  struct Case {
+    PeerExpectations expected;
+    Revocations revocations;
+    std::string folder;
+    std::string says;
+  };
+  for (const Case& c : {Case{certs.Expect({Role::kWorker}), {}, reader, "it is for reader/r"},
+                        Case{certs.Expect({Role::kWorker}, "v"), {}, w, "only 'v' may do this"},
+                        Case{other_cluster, {}, w, "it is of cluster"},
+                        Case{certs.Expect({Role::kWorker}), revocations, w, "it was revoked"}}) {
+    Gate server(c.expected, c.revocations), client(certs.Expect({Role::kServer}));
+    CheckRefused({client, server, c.folder, alpha});
+    CHECK(absl::StrContains(server.said(), c.says));
+  }
+}
+
+TEST_CASE("who may only call is no server", "[tls]") {
+  const Certs certs;
+  Gate server(certs.Expect({Role::kWorker})), client(certs.Expect({Role::kReader}));
+  // Though the client would take its role: its certificate says that it listens nowhere.
+  CheckRefused({client, server, certs.Issue(Role::kWorker, "w"), certs.Issue(Role::kReader, "r")});
+}
+
+TEST_CASE("files that are no good are told before gRPC sees them", "[tls]") {
+  const Certs certs;
+  const std::string w = certs.Issue(Role::kWorker, "w");
+  std::ofstream(w + "/tls.crt") << "hello";
+  Gate gate(certs.Expect({Role::kServer}));
+  CHECK(absl::IsDataLoss(TlsChannelCredentials({.folder = w}, gate.check()).status()));
+  CHECK(absl::IsDataLoss(TlsServerCredentials({.folder = w}, gate.check()).status()));
+  CHECK(absl::IsNotFound(TlsChannelCredentials({.folder = w + "/none"}, gate.check()).status()));
+}
+
+template <auto Free>
+struct Freed {
+  template <typename T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+
+using Connection = std::unique_ptr<SSL, Freed<SSL_free>>;
+
+// A client of OpenSSL's own, with the files of a folder.
+class PlainClient {
+ public:
+  PlainClient(const std::string& folder, int port) : context_(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX* const c = context_.get();
+    REQUIRE(SSL_CTX_load_verify_locations(c, (folder + "/ca.crt").c_str(), nullptr) == 1);
+    REQUIRE(SSL_CTX_use_certificate_chain_file(c, (folder + "/tls.crt").c_str()) == 1);
+    REQUIRE(SSL_CTX_use_PrivateKey_file(c, (folder + "/tls.key").c_str(), SSL_FILETYPE_PEM) == 1);
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
+    const unsigned char protocols[] = {2, 'h', '2'};
+    REQUIRE(SSL_CTX_set_alpn_protos(c, protocols, sizeof protocols) == 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  ~PlainClient() { close(fd_); }
+  PlainClient(const PlainClient&) = delete;
+  PlainClient& operator=(const PlainClient&) = delete;
+
+  // Not shaken hands yet.
+  Connection Begin(int most_version) {
+    SSL_CTX_set_max_proto_version(context_.get(), most_version);
+    Connection connection(SSL_new(context_.get()));
+    REQUIRE(SSL_set_fd(connection.get(), fd_) == 1);
+    return connection;
+  }
+
+ private:
+  const std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context_;
+  const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
+};
+
+TEST_CASE("the connection is TLS 1.3, with keys of P-256", "[tls]") {
+  const Certs certs;
+  const Gate server(certs.Expect({Role::kWorker}));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  PlainClient client(certs.Issue(Role::kWorker, "w"), listening.port());
+  const Connection connection = client.Begin(TLS1_3_VERSION);
+  REQUIRE(SSL_connect(connection.get()) == 1);
+  CHECK(SSL_version(connection.get()) == TLS1_3_VERSION);
+  CHECK(SSL_get_verify_result(connection.get()) == X509_V_OK);
+  const std::unique_ptr<X509, Freed<X509_free>> peer(SSL_get1_peer_certificate(connection.get()));
+  REQUIRE(peer != nullptr);
+  CHECK(EVP_PKEY_get_base_id(X509_get0_pubkey(peer.get())) == EVP_PKEY_EC);
+  CHECK(EVP_PKEY_get_bits(X509_get0_pubkey(peer.get())) == 256);
+  // The server has taken the client's certificate: its first bytes of HTTP/2 arrive.
+  char first = 0;
+  CHECK(SSL_read(connection.get(), &first, 1) == 1);
+  CHECK(server.said() == "worker/w");
+}
+
+TEST_CASE("a client that knows no TLS 1.3 is refused", "[tls]") {
+  const Certs certs;
+  const Gate server(certs.Expect({Role::kWorker}));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  PlainClient client(certs.Issue(Role::kWorker, "w"), listening.port());
+  const Connection connection = client.Begin(TLS1_2_VERSION);
+  CHECK(SSL_connect(connection.get()) != 1);
+  CHECK(server.asked() == 0);
+}
+
+}  // namespace
+}  // namespace strata::testing

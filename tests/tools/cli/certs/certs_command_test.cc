@@ -1,0 +1,211 @@
+// `strata certs ...` as a user types it: what it prints, its exit codes, and what it refuses.
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/bad_input/user.h"
+#include "tests/skip.h"
+#include "tests/small_disk.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr char kCluster[] = "0123456789abcdef0011223344556677";
+
+Json Ask(const User& user, const std::string& arguments) {
+  const ProgramResult r = user.Strata(absl::StrCat("certs ", arguments, " --json"));
+  INFO(arguments << "\n" << r.err);
+  REQUIRE(r.exit_code == 0);
+  CHECK(r.out.find('\n') == r.out.size() - 1);
+  return Json::parse(r.out);
+}
+
+// One line on stderr, nothing on stdout, nothing of a key.
+void CheckError(const User& user, const std::string& arguments, int exit_code,
+                const std::vector<std::string>& says) {
+  INFO(arguments);
+  const ProgramResult r = user.Strata(absl::StrCat("certs ", arguments));
+  CHECK(r.out.empty());
+  CHECK_FALSE(absl::StrContains(r.err, "PRIVATE"));
+  CHECK(r.err.find('\n') == r.err.size() - 1);
+  CheckSays(r, exit_code, says);
+}
+
+TEST_CASE("certificates of a cluster, from init to revoke", "[certs]") {
+  const User user;
+  const Json ca = Ask(user, absl::StrCat("init --cluster ", kCluster));
+  CHECK(ca["clusterId"] == kCluster);
+  CHECK(ca["daysLeft"] == 3650);
+  CHECK(ca["file"] == "./strata-certs/ca/ca.crt");
+  const Json alpha = Ask(user, "issue server alpha");
+  CHECK(alpha["role"] == "server");
+  CHECK(alpha["daysLeft"] == 90);
+  CHECK(alpha["file"] == "./strata-certs/server/alpha/current/tls.crt");
+  CHECK(Ask(user, "issue reader bob --days 7")["daysLeft"] == 7);
+  CHECK(absl::StrContains(user.Read("strata-certs/server/alpha/current/tls.crt"),
+                          "BEGIN CERTIFICATE"));
+  struct stat info;
+  REQUIRE(stat(user.Path("strata-certs/server/alpha/current/tls.key").c_str(), &info) == 0);
+  CHECK((info.st_mode & 07777) == 0600);
+
+  const Json renewed = Ask(user, "renew server alpha --days 30");
+  CHECK(renewed["daysLeft"] == 30);
+  CHECK(renewed["serial"] != alpha["serial"]);
+  const Json revoked = Ask(user, "revoke server alpha");
+  CHECK(revoked["revoked"].size() == 2);
+  CHECK(Ask(user, "revoke server alpha")["revokedEarlier"].size() == 2);
+  const std::string last = Ask(user, "renew server alpha")["serial"];
+  CHECK(Ask(user, absl::StrCat("revoke server alpha --serial ", last))["revoked"] ==
+        Json::array({last}));
+
+  const Json list = Ask(user, "show");
+  REQUIRE(list["certificates"].size() == 2);
+  CHECK(list["certificates"][0]["name"] == "alpha");
+  CHECK(list["certificates"][0]["revoked"] == true);
+  CHECK(list["certificates"][1]["name"] == "bob");
+  CHECK(list["certificates"][1]["revoked"] == false);
+  CHECK(list["problems"].empty());
+  const ProgramResult table = user.Strata("certs show");
+  CheckSays(table, 0, {"DAYS LEFT", kCluster, "server", "alpha", "O=strata,OU=server,CN=alpha"});
+}
+
+TEST_CASE("for people each command says what it made, and never a key", "[certs]") {
+  const User user;
+  std::string all;
+  for (const char* arguments :
+       {"init --dir c", "issue server alpha --dir c", "renew server alpha --dir c",
+        "revoke server alpha --dir c", "revoke server alpha --dir c", "show --dir c"}) {
+    const ProgramResult r = user.Strata(absl::StrCat("certs ", arguments));
+    INFO(arguments << "\n" << r.err);
+    CHECK(r.exit_code == 0);
+    CHECK(r.err.empty());
+    CHECK_FALSE(r.out.empty());
+    all += r.out;
+  }
+  for (const char* part :
+       {"made the CA of cluster", "issued server/alpha: c/server/alpha/current",
+        "renewed server/alpha", "revoked server/alpha: serial number", "was revoked already"}) {
+    INFO(part);
+    CHECK(absl::StrContains(all, part));
+  }
+  CHECK_FALSE(absl::StrContains(all, "PRIVATE"));
+  CHECK_FALSE(absl::StrContains(all, "BEGIN"));
+}
+
+TEST_CASE("what is wrong is told in one line, with the remedy", "[certs]") {
+  const User user;
+  CheckError(user, "show", 2, {"./strata-certs/ca/ca.crt", "strata certs init"});
+  CheckError(user, "issue server alpha --dir none", 2, {"none", "strata certs init --dir none"});
+  CheckError(user, "init --cluster 12", 2, {"'12' is no cluster id", "32 hexadecimal digits"});
+  CheckError(user, "init --days 99999", 2, {"99999 days", "1 to 36500"});
+  CHECK_FALSE(fs::exists(user.Path("strata-certs")));
+  REQUIRE(user.Strata("certs init --days 40").exit_code == 0);
+  CheckError(
+      user, "init", 2,
+      {"./strata-certs/ca is there already", "O=strata,OU=ca", "expires", "name another folder"});
+  CheckError(user, "issue server a/b", 2, {"has '/' at byte 2"});
+  CheckError(user, "issue server .a", 2, {"has '.' at byte 1"});
+  CheckError(user, absl::StrCat("issue server ", std::string(300, 'n')), 2,
+             {"has 300 bytes; at most 253"});
+  CheckError(user, "issue server alpha", 2, {"would outlive it", "--days 39 or fewer"});
+  CheckError(user, "renew server alpha --days 1", 2,
+             {"has no certificate", "strata certs issue server alpha"});
+  CheckError(user, "revoke server alpha", 2, {"no certificate of server/alpha", "--serial"});
+  CheckError(user, "revoke server alpha --serial 7", 2, {"'7' is no serial number"});
+  REQUIRE(user.Strata("certs issue server alpha --days 1").exit_code == 0);
+  CheckError(user, "issue server alpha --days 1", 2,
+             {"has a certificate already", "expires", "strata certs renew server alpha"});
+  // What the command line itself refuses.
+  for (const char* wrong : {"issue root alpha", "issue server", "issue server alpha --days 0",
+                            "init --dir -", "issue server alpha --days many", "frobnicate"}) {
+    INFO(wrong);
+    CHECK(user.Strata(absl::StrCat("certs ", wrong)).exit_code == 2);
+  }
+  CheckSays(user.Strata("certs issue root alpha"), 2, {"role", "root"});
+}
+
+TEST_CASE("damage is exit code 1, and named by its file", "[certs]") {
+  const User user;
+  REQUIRE(user.Strata("certs init").exit_code == 0);
+  REQUIRE(user.Strata("certs issue server alpha").exit_code == 0);
+  REQUIRE(user.Strata("certs issue server beta").exit_code == 0);
+  user.Write("strata-certs/server/beta/current/tls.crt", "hello");
+  const ProgramResult shown = user.Strata("certs show");
+  CHECK(shown.exit_code == 1);
+  CHECK(absl::StrContains(shown.out, "alpha"));
+  CHECK(absl::StrContains(shown.err, "server/beta/current/tls.crt"));
+  // Another's key.
+  fs::copy_file(user.Path("strata-certs/server/alpha/current/tls.key"),
+                user.Path("strata-certs/ca/ca.key"), fs::copy_options::overwrite_existing);
+  CheckError(user, "issue server gamma", 1,
+             {"ca/ca.key", "does not belong to the certificate", "O=strata,OU=ca", "expires"});
+  user.Write("strata-certs/ca/revoked", "hello");
+  CheckError(user, "revoke server alpha", 1, {"ca/revoked", "damaged", "put it back"});
+  user.Write("strata-certs/ca/ca.crt", "hello");
+  CheckError(user, "show", 1, {"ca/ca.crt", "no certificate"});
+}
+
+TEST_CASE("a key that others may read, and a folder that is closed, are denied", "[certs]") {
+  const User user;
+  REQUIRE(user.Strata("certs init").exit_code == 0);
+  REQUIRE(chmod(user.Path("strata-certs/ca/ca.key").c_str(), 0644) == 0);
+  CheckError(user, "issue server alpha", 4, {"ca/ca.key", "mode 0644", "chmod 600"});
+  REQUIRE(chmod(user.Path("strata-certs/ca/ca.key").c_str(), 0600) == 0);
+  REQUIRE(chmod(user.Path("strata-certs").c_str(), 0500) == 0);
+  const auto denied = user.StrataWithoutPrivileges("certs issue server alpha");
+  if (!denied.has_value()) STRATA_SKIP("this test may not give up root's rights");
+  CheckSays(*denied, 4, {"strata-certs/server", "right to write there"});
+}
+
+TEST_CASE("a full disk is exit code 1, and leaves what was there", "[certs]") {
+  const User user;
+  SmallDisk disk(user.Path("small"), 128 << 10);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  REQUIRE(user.Strata("certs init --dir small/certs").exit_code == 0);
+  const std::string serial = Ask(user, "issue server alpha --dir small/certs")["serial"];
+  disk.Fill();
+  CheckError(user, "renew server alpha --dir small/certs", 1, {"small/certs", "free disk space"});
+  CheckError(user, "revoke server alpha --dir small/certs", 1, {"ca/revoked", "free disk space"});
+  const Json list = Ask(user, "show --dir small/certs");
+  CHECK(list["certificates"][0]["serial"] == serial);
+  CHECK(list["certificates"][0]["revoked"] == false);
+  disk.Free();
+  CHECK(Ask(user, "renew server alpha --dir small/certs")["serial"] != serial);
+}
+
+TEST_CASE("two that issue at once both say what they did", "[certs]") {
+  const User user;
+  REQUIRE(user.Strata("certs init").exit_code == 0);
+  const std::string program = ProgramPath("tools/cli/strata");
+  const int status = std::system(
+      absl::StrCat("cd '", user.folder(), "' && for i in 1 2 3 4 5; do ('", program,
+                   "' certs issue worker w$i >out.$i 2>err.$i; echo $? >code.$i) & done; wait")
+          .c_str());
+  REQUIRE(WIFEXITED(status));
+  size_t issued = 0;
+  for (int i = 1; i <= 5; ++i) {
+    const std::string code = user.Read(absl::StrCat("code.", i));
+    const std::string err = user.Read(absl::StrCat("err.", i));
+    INFO(err);
+    issued += code == "0\n";
+    if (code == "0\n") continue;
+    CHECK(code == "1\n");
+    CHECK(absl::StrContains(err, "another `strata certs` changes ./strata-certs; try again"));
+  }
+  CHECK(issued >= 1);
+  CHECK(Ask(user, "show")["certificates"].size() == issued);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,99 @@
+#include "tools/cli/certs/certs_text.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "proto/runtime/credentials/certificate.h"
+#include "tools/cli/base/text_table.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string OneLine(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void AddFacts(const CertificateFacts& facts, const std::string& file, absl::Time now, Json& json) {
+  json["subject"] = facts.subject;
+  json["serial"] = facts.serial;
+  json["expires"] = TimeText(facts.valid.until);
+  json["daysLeft"] = DaysLeft(facts.valid.until, now);
+  json["file"] = file;
+}
+
+Json AsJson(const AuthorityCertificate& authority, absl::Time now) {
+  Json json = Json::object();
+  json["clusterId"] = authority.cluster.text();
+  AddFacts(authority.facts, authority.file, now, json);
+  return json;
+}
+
+Json AsJson(const IdentityCertificate& certificate, absl::Time now) {
+  Json json{{"role", RoleName(certificate.identity.role)}, {"name", certificate.identity.name}};
+  AddFacts(certificate.facts, certificate.file, now, json);
+  return json;
+}
+
+std::string DaysText(absl::Time until, absl::Time now) {
+  const int64_t days = DaysLeft(until, now);
+  return days == 0 ? "expired" : absl::StrCat(days);
+}
+
+}  // namespace
+
+int64_t DaysLeft(absl::Time until, absl::Time now) {
+  if (until <= now) return 0;
+  constexpr absl::Duration kDay = absl::Hours(24);
+  return absl::Ceil(until - now, kDay) / kDay;
+}
+
+std::string CertificatesTable(const CertificateList& list, absl::Time now) {
+  std::vector<TextRow> rows = {
+      {"ROLE", "NAME", "DAYS LEFT", "REVOKED", "SERIAL", "SUBJECT", "FILE"}};
+  const AuthorityCertificate& ca = list.authority;
+  rows.push_back({"ca", ca.cluster.text(), DaysText(ca.facts.valid.until, now), "no",
+                  ca.facts.serial, ca.facts.subject, ca.file});
+  for (const ListedCertificate& each : list.certificates) {
+    const IdentityCertificate& c = each.certificate;
+    rows.push_back({RoleName(c.identity.role), c.identity.name, DaysText(c.facts.valid.until, now),
+                    each.revoked ? "yes" : "no", c.facts.serial, c.facts.subject, c.file});
+  }
+  return TextTable(rows);
+}
+
+std::string CertificatesJson(const CertificateList& list, absl::Time now) {
+  Json json{{"authority", AsJson(list.authority, now)},
+            {"certificates", Json::array()},
+            {"problems", Json::array()}};
+  for (const ListedCertificate& each : list.certificates) {
+    Json one = AsJson(each.certificate, now);
+    one["revoked"] = each.revoked;
+    json["certificates"].push_back(std::move(one));
+  }
+  for (const absl::Status& problem : list.problems) {
+    json["problems"].push_back(std::string(problem.message()));
+  }
+  return OneLine(json);
+}
+
+std::string AuthorityJson(const AuthorityCertificate& authority, absl::Time now) {
+  return OneLine(AsJson(authority, now));
+}
+
+std::string CertificateJson(const IdentityCertificate& certificate, absl::Time now) {
+  return OneLine(AsJson(certificate, now));
+}
+
+std::string RevokedJson(Role role, const std::string& name, const RevokedNow& revoked) {
+  return OneLine(Json{{"role", RoleName(role)},
+                      {"name", name},
+                      {"revoked", revoked.serials},
+                      {"revokedEarlier", revoked.revoked_earlier}});
+}
+
+}  // namespace strata

@@ -1,0 +1,120 @@
+#include "tools/cli/certs/commands.h"
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/base/clock.h"
+#include "proto/runtime/base/id_source.h"
+#include "proto/runtime/credentials/authority_files.h"
+#include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/certificate_list.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
+#include "proto/runtime/files/file_system.h"
+#include "tools/cli/certs/certs_text.h"
+
+namespace strata {
+namespace {
+
+void PrintLine(const std::string& line) { std::printf("%s\n", line.c_str()); }
+
+// Arguments are checked against the roles as they are read.
+absl::StatusOr<Role> RoleOf(const std::string& text) {
+  if (const std::optional<Role> role = ParseRole(text)) return *role;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is no role; name one of ", RoleNames()));
+}
+
+using MakeOne = absl::StatusOr<IdentityCertificate> (*)(const std::string& folder,
+                                                        const IssueOrder& order, absl::Time now,
+                                                        FileSystem& files);
+
+ExitCode RunOrder(const CertsOrder& typed, const char* done, MakeOne make) {
+  const auto role = RoleOf(typed.role);
+  if (!role.ok()) return ReportError(role.status());
+  const absl::Time now = Clock::Real()->Now();
+  const auto made = make(typed.dir, {.role = *role, .name = typed.name, .days = typed.days}, now,
+                         FileSystem::Kernel());
+  if (!made.ok()) return ReportError(made.status());
+  if (typed.json) {
+    PrintLine(CertificateJson(*made, now));
+  } else {
+    PrintLine(absl::StrCat(done, " ", Describe(made->identity), ": ", made->file, "\n  ",
+                           Describe(made->facts), ", serial number ", made->facts.serial));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+ExitCode RunCertsInit(const CertsInitOptions& options) {
+  ClusterId cluster = DrawId<ClusterId>(*IdSource::System());
+  if (!options.cluster.empty()) {
+    const auto given = ClusterId::Parse(options.cluster);
+    if (!given.has_value()) {
+      return ReportError(absl::InvalidArgumentError(
+          absl::StrCat("--cluster: '", options.cluster,
+                       "' is no cluster id; give 32 hexadecimal digits, lower case")));
+    }
+    cluster = *given;
+  }
+  const absl::Time now = Clock::Real()->Now();
+  const auto made = InitAuthority(options.dir, cluster, options.days, now);
+  if (!made.ok()) return ReportError(made.status());
+  if (options.json) {
+    PrintLine(AuthorityJson(*made, now));
+  } else {
+    PrintLine(absl::StrCat("made the CA of cluster ", made->cluster.text(), ": ", made->file,
+                           "\n  ", Describe(made->facts)));
+  }
+  return kExitOk;
+}
+
+ExitCode RunCertsIssue(const CertsIssueOptions& options) {
+  return RunOrder(options.order, "issued", &IssueIdentity);
+}
+
+ExitCode RunCertsRenew(const CertsRenewOptions& options) {
+  return RunOrder(options.order, "renewed", &RenewIdentity);
+}
+
+ExitCode RunCertsRevoke(const CertsRevokeOptions& options) {
+  const auto role = RoleOf(options.role);
+  if (!role.ok()) return ReportError(role.status());
+  const auto revoked =
+      RevokeCertificates(options.dir, *role, options.name, options.serial, Clock::Real()->Now());
+  if (!revoked.ok()) return ReportError(revoked.status());
+  if (options.json) {
+    PrintLine(RevokedJson(*role, options.name, *revoked));
+    return kExitOk;
+  }
+  for (const std::string& serial : revoked->serials) {
+    PrintLine(
+        absl::StrCat("revoked ", options.role, "/", options.name, ": serial number ", serial));
+  }
+  for (const std::string& serial : revoked->revoked_earlier) {
+    PrintLine(absl::StrCat("was revoked already: serial number ", serial));
+  }
+  return kExitOk;
+}
+
+ExitCode RunCertsShow(const CertsShowOptions& options) {
+  const absl::Time now = Clock::Real()->Now();
+  const auto list = ListCertificates(options.dir);
+  if (!list.ok()) return ReportError(list.status());
+  if (options.json) {
+    PrintLine(CertificatesJson(*list, now));
+  } else {
+    std::fputs(CertificatesTable(*list, now).c_str(), stdout);
+  }
+  for (const absl::Status& problem : list->problems) ReportError(problem);
+  return list->problems.empty() ? kExitOk : kExitFailed;
+}
+
+}  // namespace strata

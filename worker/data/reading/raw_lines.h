@@ -100,8 +100,9 @@ class TaskReader {
   // so many bytes: less than twice as many, or one line more. Errors are those of Append.
   // REQUIRES: most_bytes >= 1, and the task has line `from`.
   absl::Status AppendSome(uint32_t task, uint32_t from, uint64_t most_bytes, RawLines* out);
-  // Reads what is left of the task of the last call, and says whether all of it is what was indexed:
-  // for who reads no more of it. Errors are those of Append. REQUIRES: the last call succeeded.
+  // Reads what is left of the task of the last call, and says whether all of it is what was
+  // indexed: for who reads no more of it. Errors are those of Append. REQUIRES: the last call
+  // succeeded.
   absl::Status CheckRest();
 
  private:

@@ -135,6 +135,10 @@ ServerLoad WithShares(ServerLoad load, const std::vector<uint32_t>& shares) {
 }  // namespace
 
 std::vector<TableInDram> TablesInDram(const ServerLoad& load) {
+  // One table has all that dense ones leave, and growth without a limit bounds what it needs.
+  const bool several = std::count_if(load.tables.begin(), load.tables.end(), [](const auto& t) {
+                         return t.kind == TableKind::kHashed;
+                       }) > 1;
   std::vector<TableInDram> tables;
   std::vector<DramClaim> claims;
   for (const TableSpec& table : load.tables) {
@@ -144,7 +148,7 @@ std::vector<TableInDram> TablesInDram(const ServerLoad& load) {
         dense
             ? std::clamp<uint64_t>(CeilDiv(table.tensors.size(), load.servers), 1, load.shards_here)
             : load.shards_here;
-    const uint64_t needed = dense || load.dram_bytes == 0
+    const uint64_t needed = dense || !several || load.dram_bytes == 0
                                 ? UnlimitedBytes(table, RowsHere(load, table), shards)
                                 : LimitFor(load, table);
     tables.push_back({needed, needed});

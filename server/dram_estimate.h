@@ -19,8 +19,8 @@ struct TableInDram {
   uint64_t in_dram() const { return std::min(part, needed); }
 };
 
-// By table. Shards have more or fewer rows than on average, as keys are hashed: under a limit that
-// is counted, to four deviations.
+// By table. Shards have more or fewer rows than on average, as keys are hashed: where several
+// tables share a limit, that is counted, to four deviations.
 std::vector<TableInDram> TablesInDram(const ServerLoad& load);
 
 // By table, dense ones 0: a dramShare for each, by which tables that need less than the others have

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/disturbed_run.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/reads_below.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -242,6 +244,69 @@ TEST_CASE("a job starts from the tables of its names, whatever their numbers", "
   Train(filtered);
   filtered.mutable_spec()->mutable_tables()->SwapElements(1, 2);
   Train(filtered);
+}
+
+// Two tables, of five fields and of one; the rows of both have room in DRAM, but those of the first
+// not in half of it.
+TrainingJob Unequal(const std::string& folder) {
+  TrainingJob job = Libffm(folder, "fm", 0);
+  testing::WriteLibffm(folder + "/train", 1, 600, 6, 1000, 1000);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_train(0, folder + "/train");
+  spec.mutable_model()->set_embedding_dim(16);
+  spec.mutable_training()->set_epochs(3);
+  spec.mutable_storage()->set_shards_per_server(1);
+  spec.mutable_storage()->set_dram_bytes_per_server("640KiB");
+  UseTables({0, 0, 0, 0, 0, 1}, job);
+  return job;
+}
+
+TEST_CASE("shares of DRAM say where rows lie, and change no result", "[e2e][tables]") {
+  const ScratchFolder folder = Folder();
+  const TrainingJob job = Unequal(folder.path());
+  TrainingJob whole = job;
+  whole.mutable_spec()->mutable_storage()->clear_dram_bytes_per_server();
+  const JobStatus reference = Train(whole);
+  const std::string& hash = reference.model_hash();
+  const auto with = [&](uint32_t share, const std::string& checkpoints) {
+    TrainingJob run = job;
+    run.mutable_spec()->mutable_tables(0)->set_dram_share(share);
+    if (checkpoints.empty()) return run;
+    CheckpointSpec& checkpoint = *run.mutable_spec()->mutable_checkpoint();
+    checkpoint.set_directory(folder.path() + checkpoints);
+    checkpoint.set_every_steps(10);
+    checkpoint.set_keep(5);
+    return run;
+  };
+  const JobStatus equal = TrainBelowDram(with(1, "/equal"));
+  CHECK(equal.model_hash() == hash);
+  {
+    const testing::ReadsBelow reads;
+    CHECK(Train(with(5, "/unequal")).model_hash() == hash);
+    CHECK(reads.count() == 0);
+  }
+
+  // A checkpoint is taken by jobs of other shares, which say nothing of it.
+  const std::string step = "/step-000000000010";
+  std::filesystem::create_directory(folder.path() + "/resumed");
+  std::filesystem::copy(folder.path() + "/equal" + step, folder.path() + "/resumed" + step,
+                        std::filesystem::copy_options::recursive);
+  const JobStatus resumed = Train(with(5, "/resumed"), /*resume=*/true);
+  CHECK(resumed.model_hash() == hash);
+  CHECK(resumed.step() == reference.step());
+  const auto from = [&](uint32_t share) {
+    TrainingJob next = with(share, "");
+    next.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(equal.checkpoint());
+    return Train(next);
+  };
+  const JobStatus same = from(1), other = from(5);
+  CHECK(other.model_hash() == same.model_hash());
+  CHECK(other.model_hash() != hash);
+  for (const JobStatus& status : {resumed, other}) {
+    for (const JobCondition& c : status.conditions()) {
+      CHECK(c.message().find("dramShare") == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("five tables train in every mode", "[e2e][tables]") {

@@ -12,6 +12,24 @@
 namespace strata::scheduler {
 namespace {
 
+// A csv job of tables `names` and of fields, each with the table of its place.
+TrainingJob TablesJob(const std::vector<std::string>& names) {
+  TrainingJob job = CsvJob("din", {});
+  JobSpec& spec = *job.mutable_spec();
+  for (const std::string& name : names) {
+    TableConfig& table = *spec.add_tables();
+    table.set_name(name);
+    table.set_dim(4);
+    table.mutable_optimizer()->set_type("adagrad");
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(absl::StrCat("of_", name));
+    field.set_column(absl::StrCat("of_", name));
+    field.set_kind("categorical");
+    field.set_table(name);
+  }
+  return job;
+}
+
 TEST_CASE("a job resumes with its tables, in their order, and each field with its own",
           "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
@@ -57,6 +75,15 @@ TEST_CASE("a job resumes with its tables, in their order, and each field with it
                      "  field 2: table was user, is features"));
 }
 
+TEST_CASE("a job resumes with other shares of DRAM than it had", "[scheduler][resume]") {
+  const TrainingJob saved = TablesJob({"item", "user"});
+  TrainingJob now = saved;
+  now.mutable_spec()->mutable_tables(0)->set_dram_share(9);
+  CHECK(ResumeProblem(now, saved) == "OK");
+  CHECK(ResumeProblem(saved, now) == "OK");
+  CHECK(SavedBy(now).schema().SerializeAsString() == SavedBy(saved).schema().SerializeAsString());
+}
+
 TEST_CASE("a table that is named is the one that had no name", "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   saved.mutable_spec()->mutable_model()->set_type(
@@ -74,24 +101,6 @@ TEST_CASE("a table that is named is the one that had no name", "[scheduler][resu
   CHECK(ResumeProblem(now, saved) == absl::StrCat(kOtherModel,
                                                   "table features was embedding(4) + weight(1), is "
                                                   "embedding(8) + weight(1)"));
-}
-
-// A csv job of tables `names` and of fields, each with the table of its place.
-TrainingJob TablesJob(const std::vector<std::string>& names) {
-  TrainingJob job = CsvJob("din", {});
-  JobSpec& spec = *job.mutable_spec();
-  for (const std::string& name : names) {
-    TableConfig& table = *spec.add_tables();
-    table.set_name(name);
-    table.set_dim(4);
-    table.mutable_optimizer()->set_type("adagrad");
-    FieldConfig& field = *spec.add_fields();
-    field.set_name(absl::StrCat("of_", name));
-    field.set_column(absl::StrCat("of_", name));
-    field.set_kind("categorical");
-    field.set_table(name);
-  }
-  return job;
 }
 
 TEST_CASE("each table and field that differs from the checkpoint has a line of its own",

@@ -121,7 +121,7 @@ TEST_CASE("outputs are written among no files that are read", "[bad_input]") {
         std::pair{" --set 'spec.data.eval=[data/*.libfm]' --set spec.output.predictions=link/p",
                   "link/p would be one of the files that spec.data.train[0], "}}) {
     CheckRefused(user, "train" + job + set, {says, "write to another folder"});
-    CheckOneLine(user.Strata("validate" + job + set), 2, {says, "write to another folder"});
+    CheckSays(user.Strata("validate" + job + set), 2, {says, "write to another folder"});
   }
   CHECK_FALSE(std::filesystem::exists(user.Path("data/m.jsonl")));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the unittest cases of one file: run_cases.py FILE, beside this one.
+"""Runs the unittest cases of one file: run_cases.py FILE FOLDER, both as paths in the checkout.
 
-The modules of tools/testing can be imported. Each case stands in the JUnit file that Bazel names in
+The modules of FOLDER can be imported. Each case stands in the JUnit file that Bazel names in
 XML_OUTPUT_FILE.
 """
 
@@ -41,10 +41,10 @@ def write_xml(path, results):
 
 def main():
     sys.dont_write_bytecode = True
-    root = ROOT or os.path.normpath(os.path.join(HERE, "..", "..", ".."))
-    sys.path.insert(0, os.path.join(root, "tools", "testing"))
-    name = os.path.join(root, "tests", "tools", "testing", sys.argv[1])
-    spec = importlib.util.spec_from_file_location("cases", name)
+    root = ROOT or os.path.dirname(HERE)
+    file, folder = sys.argv[1:]
+    sys.path.insert(0, os.path.join(root, folder))
+    spec = importlib.util.spec_from_file_location("cases", os.path.join(root, file))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     tests = unittest.defaultTestLoader.loadTestsFromModule(module)

@@ -1,0 +1,67 @@
+"""What befalls a replica: epochs that it learns, kills, restarts, lost machines, lost logs."""
+
+from chain.appends import killed
+from chain.state import KILLED, LOST, MEMBER, NO_LOG, RUNS, Replica
+
+
+def add_steps(view, number):
+    replica, budget = view.replicas[number], view.budget
+    if replica.up == RUNS:
+        for config in range(len(view.history)):
+            if view.history[config].epoch > view.epochs[number]:
+                _add_epoch(view, number, config)
+        if budget.kills:
+            view.add("KILL replica %d", (number,), True, budget=view.spent("kills"),
+                     replicas=view.with_replica(number, killed(replica)))
+    if replica.up == KILLED:
+        _add_restart(view, number)
+    if replica.up != LOST and budget.losses and replica.member != NO_LOG:
+        lost = Replica(LOST, replica.config, (), 0, 0, 0, replica.incarnation, 0, NO_LOG, 0)
+        view.add("the machine of replica %d is LOST", (number,), True, budget=view.spent("losses"),
+                 replicas=view.with_replica(number, lost))
+    if replica.up != LOST and budget.wipes and replica.member == MEMBER:
+        member = NO_LOG if view.model.log_identity else MEMBER
+        empty = Replica(RUNS, replica.config, (), 0, 0, 0, replica.incarnation + 1, 1, member, 0)
+        view.add("replica %d loses its log and comes back under its name", (number,), True,
+                 budget=view.spent("wipes"), replicas=view.with_replica(number, empty))
+
+
+def _add_epoch(view, number, config):
+    """A replica learns a newer configuration. One that has no log and is in no chain learns none."""
+    model, replica = view.model, view.replicas[number]
+    epoch, chain, _ = view.history[config]
+    if number not in chain:
+        if replica.member == MEMBER and model.discard_log and model.only_members:
+            out = Replica(RUNS, config, (), 0, 0, 0, replica.incarnation, 0, NO_LOG, 0)
+            view.add("replica %d learns epoch %d: it is out, and drops its log", (number, epoch),
+                     replicas=view.with_replica(number, out))
+        return
+    if replica.member == NO_LOG:
+        return
+    committed, arriving, gate = 0, 0, 0
+    if chain[0] == number:
+        was_head = view.acts[number] and view.chains[number][0] == number
+        committed = replica.committed if was_head else _known_commits(model, replica)
+        arriving = 0 if model.ack_epoch else replica.arriving
+        gate = replica.gate if was_head else 0
+    knows = replica._replace(config=config, committed=committed, arriving=arriving, gate=gate,
+                             member=MEMBER)
+    view.add("replica %d learns epoch %d, chain %s", (number, epoch, chain),
+             replicas=view.with_replica(number, knows))
+
+
+def _known_commits(model, head):
+    """What a new head, or one that restarted, knows to be committed (R10)."""
+    end = len(head.log)
+    if not model.reack:
+        return end
+    return max(0, end - 1) if model.bsp else 0
+
+
+def _add_restart(view, number):
+    replica, chain = view.replicas[number], view.chains[number]
+    is_head = replica.member == MEMBER and number in chain and chain[0] == number
+    committed = _known_commits(view.model, replica) if is_head else 0
+    view.add("replica %d restarts from its log", (number,), replicas=view.with_replica(
+        number, replica._replace(up=RUNS, committed=committed, arriving=0, gate=0,
+                                 incarnation=replica.incarnation + 1)))

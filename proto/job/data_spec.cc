@@ -15,6 +15,11 @@
 namespace strata::spec {
 namespace {
 
+uint64_t Features(const ColumnsSpec& columns) {
+  return static_cast<uint64_t>(columns.numeric_size() + columns.categorical_size() +
+                               columns.multi_valued_size());
+}
+
 bool IsPosition(absl::string_view column) {
   uint32_t position;
   return absl::SimpleAtoi(column, &position);
@@ -102,13 +107,10 @@ absl::Status ResolveColumns(ColumnsSpec& columns) {
       STRATA_RETURN_IF_BAD(CheckColumn(columns, field, names->Get(i), seen));
     }
   }
-  const int features =
-      columns.numeric_size() + columns.categorical_size() + columns.multi_valued_size();
-  if (features == 0) {
+  if (Features(columns) == 0) {
     return Bad("spec.data.columns", "names no feature; fill numeric, categorical or multiValued");
   }
-  return CheckRange("spec.data.columns (numeric, categorical and multiValued)",
-                    static_cast<uint64_t>(features), 1, kMostFields);
+  return absl::OkStatus();
 }
 
 int64_t CountStandardInput(const google::protobuf::RepeatedPtrField<std::string>& files) {
@@ -123,6 +125,11 @@ absl::Status CheckStandardInput(const DataSpec& data) {
 }
 
 }  // namespace
+
+absl::Status CheckColumnCount(const DataSpec& data) {
+  return CheckRange("spec.data.columns (numeric, categorical and multiValued)",
+                    Features(data.columns()), 0, kMostFields);
+}
 
 bool ReadsStandardInput(const DataSpec& data) {
   return CountStandardInput(data.train()) + CountStandardInput(data.eval()) > 0;

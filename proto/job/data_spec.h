@@ -11,6 +11,9 @@ namespace strata::spec {
 // See ResolveJob (job_spec.h). Reads of the job whether there is spec.fields.
 absl::Status ResolveData(JobSpec& job);
 
+// Whether spec.data.columns has no more features than spec.fields may name.
+absl::Status CheckColumnCount(const DataSpec& data);
+
 // Whether one of the files is "-".
 bool ReadsStandardInput(const DataSpec& data);
 

@@ -136,6 +136,7 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
 
 absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(ResolveAccepted(job));
+  STRATA_RETURN_IF_BAD(spec::CheckColumnCount(job.spec().data()));
   return spec::CheckDefaults(job.spec());
 }
 

@@ -16,8 +16,9 @@ namespace strata {
 absl::Status ResolveJob(TrainingJob& job);
 
 // The same of a job that trains, which an older scheduler may have accepted: it did not refuse
-// every number of spec.fields[].defaultValue that lines cannot have. Such a job goes on as before:
-// a line that needs that default is a bad one, and the others are read.
+// every number of spec.fields[].defaultValue that lines cannot have, nor a short form of more than
+// 65,536 features. Such a job goes on as before: a line that needs that default is a bad one, and
+// the others are read.
 absl::Status ResolveAccepted(TrainingJob& job);
 
 }  // namespace strata

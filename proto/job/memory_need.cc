@@ -181,13 +181,15 @@ class Sum {
   }
 
   void AddRows(ServerNeed& need) {
+    const uint64_t limit = BytesOf(spec_.storage().dram_bytes_per_server());
+    const uint64_t growth =
+        limit == 0 ? shards_ * kGrowthBytes : 0;  // a limited table has its size
     std::vector<uint64_t> by_table;
     for (const TableSpec& t : model_.tables) {
       const uint64_t rows = RowsHere(t);
-      by_table.push_back(rows * (RowBytes(t) + 8) + rows * 29 / 4 + shards_ * kGrowthBytes);
+      by_table.push_back(rows * (RowBytes(t) + 8) + rows * 29 / 4 + growth);
     }
     const uint64_t all = SumOf(by_table);
-    const uint64_t limit = BytesOf(spec_.storage().dram_bytes_per_server());
     const uint64_t tier_above = need.least.dram_bytes() - limit;  // a GPU's, on the host
     const uint64_t below = BytesBelow(by_table);
     need.guessed = limit == 0;

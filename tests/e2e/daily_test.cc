@@ -180,6 +180,25 @@ TEST_CASE("bad lines of days before are no reason to end a new one", "[e2e][dail
              Catch::StartsWith("3 bad lines; spec.data.maxBadLines is 2"));
 }
 
+TEST_CASE("nor are those of a run that patience ended", "[e2e][daily]") {
+  Days days;
+  days.spec().mutable_training()->set_epochs(20);
+  days.spec().mutable_optimizer()->mutable_sparse()->set_learning_rate(0.05f);
+  days.spec().mutable_evaluation()->set_every_steps(5);
+  days.spec().mutable_evaluation()->set_patience(4);
+  days.spec().mutable_data()->set_max_bad_lines(40);
+  std::ofstream(days.Day(1), std::ios::app) << "1 x:1\n1 x:1\n";
+  const JobStatus two = Train(days.job());
+  REQUIRE(two.step() < two.total_steps());
+  REQUIRE(two.bad_lines() > 0);
+  days.Add(3);
+  std::ofstream(days.Day(3), std::ios::app) << "1 x:1\n";
+  days.spec().mutable_training()->set_epochs(2);
+  days.spec().mutable_evaluation()->set_patience(0);
+  days.spec().mutable_data()->set_max_bad_lines(2);
+  CHECK(Train(days.job(), /*resume=*/true).bad_lines() > 2);
+}
+
 TEST_CASE("what a grown list makes depends on no number of servers and workers, nor on a stop",
           "[e2e][daily]") {
   Days days;

@@ -101,7 +101,7 @@ TEST_CASE("columns have as many features as spec.fields may name", "[job]") {
   CHECK(problem(65535) == "OK");
   CHECK(problem(65536) ==
         "spec.data.columns (numeric, categorical and multiValued): 65537 is outside the limits; "
-        "give a number from 1 to 65536");
+        "give a number from 0 to 65536");
 }
 
 }  // namespace

@@ -201,8 +201,10 @@ TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
   SmallDisk disk(folder->path() + "/disk", 1 << 20), last(folder->path() + "/last", 1 << 20);
   if (!last.mounted()) STRATA_SKIP(last.reason());
   TrainingJob job = SmallJob(folder->path());
-  job.mutable_spec()->mutable_training()->set_epochs(150);
-  job.mutable_spec()->mutable_evaluation()->set_every_steps(5);
+  // The worker trains for seconds: what waits when it is done is lost.
+  constexpr uint64_t kEvery = 20;
+  job.mutable_spec()->mutable_training()->set_epochs(600);
+  job.mutable_spec()->mutable_evaluation()->set_every_steps(kEvery);
   const JobStatus reference = Train(job);
   const std::string path = disk.path() + "/metrics.jsonl";
   job.mutable_spec()->mutable_output()->set_metrics(path);
@@ -232,10 +234,10 @@ TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
     INFO(line);
     REQUIRE(line.back() == '}');
     if (line.find("evalAuc") == std::string::npos) continue;
-    expected += 5;
+    expected += kEvery;
     CHECK(line.rfind("{\"step\": " + std::to_string(expected) + ",", 0) == 0);
   }
-  CHECK(expected + 5 > end.total_steps());
+  CHECK(expected + kEvery > end.total_steps());
 }
 
 }  // namespace

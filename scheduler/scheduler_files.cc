@@ -74,7 +74,9 @@ absl::Status WriteEnd(const EndRunWork& work) {
     return absl::AlreadyExistsError(absl::StrCat(work.folder, " was of ", Describe(work.meant),
                                                  ", but is of ", Describe(is), "; it stays"));
   }
-  *manifest->mutable_schema()->mutable_data()->mutable_end() = work.end;
+  DataProgress& end = *manifest->mutable_schema()->mutable_data()->mutable_end();
+  end = work.end;
+  end.set_bad_lines(manifest->bad_lines());
   return WriteManifest(work.folder, *manifest);
 }
 

@@ -196,6 +196,7 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   manifest.set_columns(index_->train().shape().columns());
   *manifest.mutable_numbered_columns() = index_->train().shape().numbered_columns();
   *manifest.mutable_schema() = schema_;
+  manifest.mutable_schema()->mutable_data()->mutable_end()->set_bad_lines(record.bad_lines());
   for (const uint64_t task : ListClosedTasks(record)) manifest.add_closed_tasks(task);
   *manifest.mutable_lanes() = record.lanes();
   manifest.set_examples(record.examples());

@@ -351,6 +351,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     if (absl::Status s = CheckResumable(request.job(), entry.manifest); !s.ok()) return s;
     found.complete.push_back(ToRecord(entry.folder, entry.manifest));
     found.resume_schema = SavedSchema(entry.manifest);  // the newest's, at last
+    // Those of earlier versions do not say it in `end`.
     auto& data = *found.resume_schema->mutable_data();
     if (data.has_end()) data.mutable_end()->set_bad_lines(entry.manifest.bad_lines());
   }

@@ -23,11 +23,13 @@ struct Size {
   uint64_t vocabulary;
   double below_teacher;  // most that deepfm's AUC may miss
   double above_lr;       // least that deepfm's AUC exceeds that of lr
+  double below_bsp;      // most that an asynchronous deepfm's AUC may miss of bsp's
 };
 
-// One pass over fewer lines and ids learns less of the teacher.
-constexpr Size kShort = {200'000, 40'000, 10'000, 0.04, 0.07};
-constexpr Size kFull = {2'000'000, 200'000, 100'000, 0.02, 0.08};
+// One pass over fewer lines and ids learns less of the teacher. Its asynchronous AUC goes by the
+// order in which windows happen to come: .826 to .849 in 19 runs, where bsp has .846.
+constexpr Size kShort = {200'000, 40'000, 10'000, 0.04, 0.07, 0.04};
+constexpr Size kFull = {2'000'000, 200'000, 100'000, 0.02, 0.08, 0.02};
 
 TEST_CASE("deepfm comes close to the teacher of Criteo-shaped data", "[quality]") {
   const Size size = LongRun() ? kFull : kShort;
@@ -59,7 +61,7 @@ TEST_CASE("deepfm comes close to the teacher of Criteo-shaped data", "[quality]"
   CHECK(deep.auc() > TrainAndEvaluate(lr, size.rows).auc() + size.above_lr);
 
   SetTraining(deepfm, "async", 4, LongRun() ? 256 : 64, 1);
-  CHECK(TrainAndEvaluate(deepfm, size.rows).auc() > deep.auc() - 0.02);
+  CHECK(TrainAndEvaluate(deepfm, size.rows).auc() > deep.auc() - size.below_bsp);
 }
 
 }  // namespace

@@ -159,6 +159,7 @@ TEST_CASE("so are those of a lane that ends in the midst of a task", "[data][sou
   const auto lines = static_cast<uint32_t>(std::count(good.begin(), good.end(), '\n'));
   const uint64_t steps = (lines / 2 + 511) / 512;
   JobSpec spec = Spec(2, 512, 512);
+  spec.mutable_data()->mutable_shuffle()->set_enabled(false);
   const auto source = Open(spec, Index(spec, {path}));
   Batch batch;
   for (uint64_t step = 1; step <= steps; ++step) {

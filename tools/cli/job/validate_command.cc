@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -97,14 +96,10 @@ absl::StatusOr<Vocabularies> ReadVocabularies(const JobSpec& spec, Schema* schem
 }
 
 // Whether the first of the files has the columns that the job names.
-template <typename Paths>
-absl::Status CheckColumns(const JobSpec& spec, const char* field, const Paths& paths,
+absl::Status CheckColumns(const JobSpec& spec, const InputIndex& index,
                           const Vocabularies& vocabularies) {
-  if (!NeedsFirstLine(spec.data()) || paths.empty()) return absl::OkStatus();
-  const auto files = ListFiles(field, {paths.begin(), paths.end()});
-  if (!files.ok()) return files.status();
-  const std::string& first = files->front();
-  if (first == "-") return absl::OkStatus();
+  if (!NeedsFirstLine(spec.data()) || index.files().empty()) return absl::OkStatus();
+  const std::string& first = index.files(0).path();
   LineStream lines({.paths = {first}});
   if (absl::Status s = lines.Start(); !s.ok()) return s;
   const auto parser = MakeLineParser(spec, DataShape(), lines.first_line(), vocabularies);
@@ -139,14 +134,13 @@ void Warn(const std::string& warning) {
 
 // INVALID_ARGUMENT, a line for each file of spec.data, and each vocabulary, that is missing, empty,
 // no file or not readable, and each folder or glob without files, or with one that the job writes.
-// Adds the files that are right to `train`.
-absl::Status CheckDataFiles(const JobSpec& spec, InputIndex* train) {
+// Adds the files that are right to `train` and `eval`.
+absl::Status CheckDataFiles(const JobSpec& spec, InputIndex* train, InputIndex* eval) {
   std::vector<std::string> problems;
-  InputIndex eval;
   const std::vector<WrittenFile> written = FilesWritten(spec);
   CheckFiles("spec.data.train", spec.data().train(), written, &problems, train);
-  CheckFiles("spec.data.eval", spec.data().eval(), written, &problems, &eval);
-  Warn(SameFiles(*train, eval));
+  CheckFiles("spec.data.eval", spec.data().eval(), written, &problems, eval);
+  Warn(SameFiles(*train, *eval));
   for (int i = 0; i < spec.fields_size(); ++i) {
     if (!spec.fields(i).has_vocabulary()) continue;
     const std::string& file = spec.fields(i).vocabulary().file();
@@ -177,16 +171,15 @@ ExitCode PrintSchema(const ValidateOptions& options, const JobSpec& spec) {
 
 // The schema of a job whose files, vocabularies and places are right.
 absl::StatusOr<DataSchema> CheckedSchema(const ValidateOptions& options, const TrainingJob& job) {
-  InputIndex train;
-  if (absl::Status s = CheckDataFiles(job.spec(), &train); !s.ok()) return s;
-  absl::StatusOr<DataSchema> schema = SchemaWithData(job.spec(), std::move(train));
+  InputIndex train, eval;
+  if (absl::Status s = CheckDataFiles(job.spec(), &train, &eval); !s.ok()) return s;
+  absl::StatusOr<DataSchema> schema = SchemaWithData(job.spec(), train);
   if (!schema.ok()) return schema;
   if (!schema->lines.ok()) return schema->lines;
-  const DataSpec& data = job.spec().data();
   const auto vocabularies = ReadVocabularies(job.spec(), &schema->schema);
   if (!vocabularies.ok()) return vocabularies.status();
-  absl::Status s = CheckColumns(job.spec(), "spec.data.train", data.train(), *vocabularies);
-  if (s.ok()) s = CheckColumns(job.spec(), "spec.data.eval", data.eval(), *vocabularies);
+  absl::Status s = CheckColumns(job.spec(), train, *vocabularies);
+  if (s.ok()) s = CheckColumns(job.spec(), eval, *vocabularies);
   if (!s.ok()) return s;
   s = CheckPlacesOfFile(options.source.file, job, /*overwrite=*/false);
   if (!s.ok()) return s;

@@ -3,10 +3,21 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/bad_input/user.h"
 
 namespace strata {
 namespace {
+
+// Over train.csv and eval.csv. `columns`: spec.data.columns; `fields`: a line of the spec, or none.
+void WriteJob(const User& user, const std::string& columns, const std::string& fields) {
+  user.Write("job.yaml",
+             absl::StrCat("apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+                          "  data: {format: csv, train: [train.csv], eval: [eval.csv], columns: {",
+                          columns, "}}\n", fields,
+                          "  model: {type: lr}\n  training: {lanes: 2, batchSize: 4}\n"
+                          "  checkpoint: {directory: c}\n"));
+}
 
 // Columns 0 and 2 are read, nobody names column 1, and the label may lie behind them.
 TEST_CASE("lines without a header that lack a column are told by file, line and both counts",
@@ -31,13 +42,7 @@ TEST_CASE("lines without a header that lack a column are told by file, line and 
   for (const bool by_fields : {false, true}) {
     INFO(by_fields);
     const std::string columns = by_fields ? "" : ", categorical: ['0', '2'], ignored: ['*']";
-    user.Write("job.yaml",
-               "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
-               "  data: {format: csv, train: [train.csv], eval: [eval.csv], "
-               "columns: {header: false, label: '3'" +
-                   columns + "}}\n" + (by_fields ? fields : "") +
-                   "  model: {type: lr}\n  training: {lanes: 2, batchSize: 4}\n"
-                   "  checkpoint: {directory: c}\n");
+    WriteJob(user, "header: false, label: '3'" + columns, by_fields ? fields : "");
     CHECK(user.Strata("train -f job.yaml --overwrite").exit_code == 0);
     const std::string predict = "predict --checkpoint c ";
     CHECK(user.Strata(predict + "train.csv eval.csv").exit_code == 0);
@@ -77,12 +82,7 @@ TEST_CASE("a column that the job numbers is the same under each header", "[bad_i
     INFO(by_fields);
     const std::string columns =
         by_fields ? "" : ", categorical: ['1', '3'], numeric: [n], ignored: ['*']";
-    user.Write("job.yaml",
-               "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
-               "  data: {format: csv, train: [train.csv], eval: [eval.csv], columns: {label: '0'" +
-                   columns + "}}\n" + (by_fields ? fields : "") +
-                   "  model: {type: lr}\n  training: {lanes: 2, batchSize: 4}\n"
-                   "  checkpoint: {directory: c}\n");
+    WriteJob(user, "label: '0'" + columns, by_fields ? fields : "");
     CHECK(user.Strata("train -f job.yaml --overwrite").exit_code == 0);
     const std::string predict = "predict --checkpoint c ";
     CHECK(user.Strata(predict + "train.csv eval.csv").exit_code == 0);

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 
@@ -52,12 +53,10 @@ TrainingJob WithHbm(TrainingJob job) {
 }
 
 std::vector<std::string> TierFiles(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;  // files come and go meanwhile
-  for (fs::recursive_directory_iterator it(folder, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->path().parent_path().filename() == "tier") files.push_back(it->path());
-  }
+  std::vector<std::string> files = FilesBelow(folder);
+  std::erase_if(files, [](const std::string& file) {
+    return fs::path(file).parent_path().filename() != "tier";
+  });
   return files;
 }
 

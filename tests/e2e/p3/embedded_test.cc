@@ -24,6 +24,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/reads_below.h"
 #include "tests/e2e/cluster/removed_keys.h"
 #include "tests/e2e/cluster/submit_again.h"
@@ -81,11 +82,11 @@ bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || s
 // Row files below a folder that hold the rows of a memtable at least.
 int RowFiles(const std::string& folder) {
   int files = 0;
-  std::error_code error;  // files come and go meanwhile
-  for (std::filesystem::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code gone;
-    files += it->path().filename() == "ROWS" && it->file_size(gone) > kMemtableBytes / 2 && !gone;
+  for (const std::string& path : FilesBelow(folder)) {
+    const std::filesystem::path file = path;
+    std::error_code gone;  // files come and go meanwhile
+    const uint64_t size = file.filename() == "ROWS" ? std::filesystem::file_size(file, gone) : 0;
+    files += !gone && size > kMemtableBytes / 2;
   }
   return files;
 }

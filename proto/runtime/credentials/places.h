@@ -1,6 +1,6 @@
 // Where certificates lie in a folder of them:
 //
-//   FOLDER/ca/ca.crt, ca.key, revoked             the authority: where certificates are issued
+//   FOLDER/ca/ca.crt, ca.key, issued, revoked     the authority: where certificates are issued
 //   FOLDER/ROLE/NAME/current                      a link to the newest of:
 //   FOLDER/ROLE/NAME/SERIAL/ca.crt, tls.crt, tls.key
 //
@@ -21,14 +21,16 @@ namespace strata {
 
 inline constexpr char kAuthorityCertificateFile[] = "ca.crt";
 inline constexpr char kAuthorityKeyFile[] = "ca.key";
+inline constexpr char kIssuedFile[] = "issued";
 inline constexpr char kRevokedFile[] = "revoked";
 inline constexpr char kCertificateFile[] = "tls.crt";
 inline constexpr char kKeyFile[] = "tls.key";
 
 // Longer files of certificates and keys are refused unread.
 inline constexpr uint64_t kMaxCredentialBytes = uint64_t{256} << 10;
-// The same of the list of revoked ones: some 100,000 of them.
-inline constexpr uint64_t kMaxRevokedBytes = uint64_t{32} << 20;
+// The same of the lists of issued and of revoked ones, some 100,000 of them; longer ones are not
+// written either.
+inline constexpr uint64_t kMaxListBytes = uint64_t{32} << 20;
 
 inline std::string AuthorityFolder(absl::string_view folder) { return absl::StrCat(folder, "/ca"); }
 inline std::string RoleFolder(absl::string_view folder, Role role) {

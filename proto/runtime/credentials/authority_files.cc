@@ -31,9 +31,8 @@ absl::Status Damaged(const std::string& file, absl::string_view why) {
 
 // `folder` and what is above it, where it is missing.
 absl::Status MakePlace(const std::string& named, FileSystem& files) {
-  // What is above "x/" or "x/." is above "x", or x would be made open to others.
-  std::string folder = std::filesystem::path(named).lexically_normal().string();
-  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  // What is above "x/" is above "x", or x would be made open to others.
+  const std::string folder = BareFolder(named);
   const std::string above = std::filesystem::path(folder).parent_path().string();
   if (!above.empty()) {
     if (absl::Status s = MakeDurableFolders(above, files); !s.ok()) return s;

@@ -37,32 +37,19 @@ std::string Whose(const Identity& identity) {
   return absl::StrCat(RoleName(identity.role), " ", identity.name, kWhereItsAuthorityIs);
 }
 
-// Without what makes the kernel follow a link at its end: "/", "/.".
-std::string Bare(std::string path) {
-  for (;;) {
-    if (path.size() > 1 && path.back() == '/') {
-      path.pop_back();
-    } else if (path.size() > 2 && path.compare(path.size() - 2, 2, "/.") == 0) {
-      path.pop_back();
-    } else {
-      return path;
-    }
-  }
-}
-
 // Where a link leads, and the link there, and so on; a folder itself. Each is read once, so that
 // what is read there is of one folder, wherever links lead later.
 absl::StatusOr<std::string> Followed(const std::string& folder, FileSystem& files) {
   constexpr int kLinks = 40;  // as many as the kernel follows
   if (STRATA_MUTATION("certs.link_read_for_each_file")) return folder;
-  std::string at = Bare(folder);
+  std::string at = BareFolder(folder);
   for (int i = 0; i < kLinks; ++i) {
     std::string target;
     const int read = files.ReadLink(at, target);
     // Gone: it is two renewals old, and the reader looks again where the first link leads.
     if (read == -EINVAL || (read == -ENOENT && i > 0)) return at;
     if (read < 0) return PlainFileError(-read, "follow", at);
-    at = Bare((fs::path(at).parent_path() / target).string());
+    at = BareFolder((fs::path(at).parent_path() / target).string());
   }
   return PlainFileError(ELOOP, "follow", folder);
 }
@@ -116,7 +103,7 @@ absl::StatusOr<std::string> CurrentName(const std::string& current, FileSystem& 
                  "move it away, or name another folder by --dir");
   }
   if (read < 0) return PlainFileError(-read, "follow", current);
-  return fs::path(Bare(target)).filename().string();
+  return fs::path(BareFolder(target)).filename().string();
 }
 
 // All but these two and the link.

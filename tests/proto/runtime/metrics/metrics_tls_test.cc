@@ -154,6 +154,28 @@ TEST_CASE("nobody else reads metrics by TLS", "[tls]") {
   CHECK(IsOk(port.As(reader).text));
 }
 
+TEST_CASE("a client that knows CAs and hosts alone finds the name of the role", "[tls]") {
+  Port port;
+  const std::string reader = port.certs.Issue(Role::kReader, "bob");
+  const auto ask = [&](const std::string& ca_folder, const std::string& host) {
+    return ScrapeByTls(port.port(), {.folder = reader,
+                                     .ca_file = ca_folder + "/ca.crt",
+                                     .host = host,
+                                     .time = absl::ToUnixSeconds(TestTime())});
+  };
+  CHECK(IsOk(ask(reader, RoleHost(kCluster, Role::kServer)).text));
+  for (const std::string& host :
+       {RoleHost(kCluster, Role::kScheduler), RoleHost(kOtherCluster, Role::kServer),
+        std::string("localhost"), std::string("127.0.0.1"), std::string("alpha")}) {
+    INFO(host);
+    const TlsAnswer answer = ask(reader, host);
+    CHECK(answer.text.empty());
+    CHECK(absl::StrContains(answer.error, "certificate verify failed"));
+  }
+  const Certs other;
+  CHECK(ask(other.Issue(Role::kReader, "bob"), RoleHost(kCluster, Role::kServer)).text.empty());
+}
+
 TEST_CASE("plain HTTP at the port of TLS gets an end, and no numbers", "[tls]") {
   Port port;
   Connected client(port.port());

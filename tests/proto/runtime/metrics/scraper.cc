@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,6 +90,12 @@ TlsAnswer ScrapeByTls(uint16_t port, const TlsClient& client) {
   const Connected connected(port);
   const std::unique_ptr<SSL, decltype(&SSL_free)> tls(SSL_new(context.get()), &SSL_free);
   SSL_set_fd(tls.get(), connected.socket());
+  if (!client.ca_file.empty()) {
+    SSL_CTX_load_verify_file(context.get(), client.ca_file.c_str());
+    SSL_set_verify(tls.get(), SSL_VERIFY_PEER, nullptr);
+    SSL_set1_host(tls.get(), client.host.c_str());
+    X509_VERIFY_PARAM_set_time(SSL_get0_param(tls.get()), client.time);
+  }
   TlsAnswer answer;
   if (SSL_connect(tls.get()) != 1) {
     answer.error = WhyNot();

@@ -34,6 +34,11 @@ class Connected {
 struct TlsClient {
   std::string folder;  // of its certificate and key; empty: it shows none
   bool tls12 = false;  // it speaks no newer one
+  // As Prometheus: the server's certificate is of this CA (a file), good at that time (of Unix),
+  // and has the name of this host. Empty: whatever the server shows.
+  std::string ca_file;
+  std::string host;
+  int64_t time = 0;
   std::string request = kScrape;
 };
 struct TlsAnswer {

@@ -26,8 +26,8 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/credentials/identity.h"
-#include "proto/runtime/credentials/tls_server_context.h"
-#include "proto/runtime/metrics/client_connection.h"
+#include "proto/runtime/credentials/tls_context.h"
+#include "proto/runtime/metrics/limited_connection.h"
 #include "proto/runtime/metrics/open_connections.h"
 #include "proto/runtime/transport/bind_policy.h"
 
@@ -40,7 +40,7 @@ constexpr absl::Duration kListenAgain = absl::Seconds(1);
 // The bytes of a connection, as httplib wants them.
 class Bytes : public httplib::Stream {
  public:
-  explicit Bytes(ClientConnection& connection) : connection_(connection) {}
+  explicit Bytes(LimitedConnection& connection) : connection_(connection) {}
 
   bool is_readable() const override { return true; }
   bool is_writable() const override { return true; }
@@ -51,7 +51,7 @@ class Bytes : public httplib::Stream {
   socket_t socket() const override { return connection_.socket(); }
 
  private:
-  ClientConnection& connection_;
+  LimitedConnection& connection_;
 };
 
 // httplib's threads, with no more waiting for them than are served.
@@ -107,23 +107,23 @@ class Limited : public Http {
 
   bool Serve(int socket) {
     Timer* const timer = s_.options.timer;
-    ClientConnection connection(socket,
-                                {.deadline = timer->Now() + s_.options.connection_time,
-                                 .request_bytes = MetricsServer::kRequestBytes},
-                                *timer);
+    LimitedConnection connection(socket,
+                                 {.deadline = timer->Now() + s_.options.connection_time,
+                                  .read_bytes = MetricsServer::kRequestBytes},
+                                 *timer);
     const bool served = Admit(connection) && Answer(connection);
     connection.End();
     return served;
   }
 
-  bool Admit(ClientConnection& connection) {
+  bool Admit(LimitedConnection& connection) {
     if constexpr (std::is_base_of_v<httplib::SSLServer, Http>) {
-      return connection.Secure(*this->ssl_context());
+      return connection.SecureAsServer(*this->ssl_context());
     }
     return true;
   }
 
-  bool Answer(ClientConnection& connection) {
+  bool Answer(LimitedConnection& connection) {
     Bytes bytes(connection);
     bool closed = false;
     try {  // out of memory; whatever the library does not catch
@@ -191,7 +191,7 @@ class MetricsServerImpl : public MetricsServer {
     }
     absl::Status applied = absl::InternalError("OpenSSL makes no context for TLS");
     const std::function<bool(SSL_CTX&)> apply = [&](SSL_CTX& context) {
-      applied = ApplyTlsServerRules(rules_, context);
+      applied = ApplyTlsRules(rules_, context);
       return applied.ok();
     };
     http_ = std::make_unique<Limited<httplib::SSLServer>>(serving, apply);
@@ -247,7 +247,7 @@ class MetricsServerImpl : public MetricsServer {
   }
 
   const Options o_;
-  const TlsServerRules rules_;
+  const TlsRules rules_;
   OpenConnections open_{kConnections};
   std::unique_ptr<httplib::Server> http_;
   std::string host_;

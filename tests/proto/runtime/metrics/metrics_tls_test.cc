@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <list>
 #include <memory>
 #include <set>
@@ -12,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/manual_clock.h"
 #include "proto/runtime/base/timer.h"
@@ -23,6 +26,7 @@
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/revocations.h"
+#include "proto/runtime/metrics/metrics_client.h"
 #include "proto/runtime/metrics/metrics_server.h"
 #include "tests/proto/runtime/credentials/made_certificates.h"
 #include "tests/proto/runtime/metrics/scraper.h"
@@ -174,6 +178,53 @@ TEST_CASE("a client that knows CAs and hosts alone finds the name of the role", 
   }
   const Certs other;
   CHECK(ask(other.Issue(Role::kReader, "bob"), RoleHost(kCluster, Role::kServer)).text.empty());
+}
+
+TEST_CASE("our own client and the port know each other", "[tls]") {
+  Port port;
+  const auto source = [&](const std::string& folder) {
+    auto opened = OpenCredentials({.folder = folder, .clock = &port.clock});
+    REQUIRE(opened.ok());
+    return *opened;
+  };
+  const auto me = source(port.certs.Issue(Role::kOperator, "me"));
+  MetricsRequest request = {.address = absl::StrCat("127.0.0.1:", port.port()),
+                            .timeout = absl::Seconds(60),
+                            .clock = Timer::Real(),
+                            .credentials = me};
+  const auto text = FetchMetrics(request);
+  INFO(text.status());
+  REQUIRE(text.ok());
+  CHECK(*text == "strata_x 1\n");
+  const auto refused = [&](std::initializer_list<absl::string_view> says) {
+    const int before = port.scrapes;
+    const absl::Status s = FetchMetrics(request).status();
+    testing::CheckText(s.message(), {request.address});
+    testing::CheckText(s.message(), says);
+    CHECK(port.scrapes == before);
+    return s.code();
+  };
+  request.name = "alpha";
+  CHECK(FetchMetrics(request).ok());
+  request.name = "beta";
+  CHECK(refused({"it is for server/alpha", "only 'beta'"}) == absl::StatusCode::kPermissionDenied);
+  request.name.reset();
+  Revocations revoked;
+  revoked.Add(port.Serial(), {"server/alpha", TestTime()});
+  me->SetRevoked(revoked);
+  CHECK(refused({"CN=alpha", "it was revoked"}) == absl::StatusCode::kUnauthenticated);
+  me->SetRevoked({});
+  // The port refuses the client: TLS tells it that much.
+  request.credentials = source(Certs(kOtherCluster).Issue(Role::kOperator, "me"));
+  CHECK(refused({"this cluster's CA has not signed it"}) == absl::StatusCode::kUnauthenticated);
+  revoked = {};
+  revoked.Add(me->Current()->certificate.facts.serial, {"operator/me", TestTime()});
+  port.credentials->SetRevoked(revoked);
+  request.credentials = me;
+  CHECK(refused({"alert"}) == absl::StatusCode::kUnavailable);
+  port.credentials->SetRevoked({});
+  request.credentials = nullptr;
+  CHECK(refused({}) == absl::StatusCode::kUnavailable);
 }
 
 TEST_CASE("plain HTTP at the port of TLS gets an end, and no numbers", "[tls]") {

@@ -1,6 +1,7 @@
-#include "proto/runtime/metrics/client_connection.h"
+#include "proto/runtime/metrics/limited_connection.h"
 
 #include <fcntl.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -17,33 +18,71 @@ namespace {
 constexpr absl::Duration kEndWithin = absl::Seconds(1);
 constexpr size_t kEndBytes = size_t{64} << 10;
 
+int SendWithoutSignal(BIO* bio, const char* bytes, int size) {
+  int socket = -1;
+  BIO_get_fd(bio, &socket);
+  const auto sent = static_cast<int>(send(socket, bytes, static_cast<size_t>(size), MSG_NOSIGNAL));
+  BIO_clear_retry_flags(bio);
+  if (sent <= 0 && BIO_sock_should_retry(sent) != 0) BIO_set_retry_write(bio);
+  return sent;
+}
+
+// OpenSSL's own, but that an end which has left is an error, and no SIGPIPE: that would end a
+// program which does not ignore it.
+const BIO_METHOD* SocketMethod() {
+  static const BIO_METHOD* const method = [] {
+    const BIO_METHOD* const own = BIO_s_socket();
+    BIO_METHOD* const made = BIO_meth_new(BIO_TYPE_SOCKET, "socket without SIGPIPE");
+    if (made == nullptr) return own;
+    BIO_meth_set_write(made, SendWithoutSignal);
+    BIO_meth_set_read(made, BIO_meth_get_read(own));
+    BIO_meth_set_ctrl(made, BIO_meth_get_ctrl(own));
+    BIO_meth_set_create(made, BIO_meth_get_create(own));
+    BIO_meth_set_destroy(made, BIO_meth_get_destroy(own));
+    return static_cast<const BIO_METHOD*>(made);
+  }();
+  return method;
+}
+
 }  // namespace
 
-ClientConnection::ClientConnection(int socket, const ConnectionLimits& limits, const Clock& clock)
-    : socket_(socket), deadline_(limits.deadline), clock_(clock), left_(limits.request_bytes) {
+LimitedConnection::LimitedConnection(int socket, const ConnectionLimits& limits, const Clock& clock)
+    : socket_(socket), deadline_(limits.deadline), clock_(clock), left_(limits.read_bytes) {
   fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
   fcntl(socket_, F_SETFD, FD_CLOEXEC);
 }
 
-ClientConnection::~ClientConnection() { SSL_free(tls_); }
+LimitedConnection::~LimitedConnection() { SSL_free(tls_); }
 
-bool ClientConnection::Secure(ssl_ctx_st& context) {
+bool LimitedConnection::AwaitConnected() {
+  if (!Await(POLLOUT, deadline_)) return Failed(Failure::kTime) >= 0;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0 || Failed(Failure::kOther, std::strerror(error)) >= 0;
+}
+
+bool LimitedConnection::Secure(ssl_ctx_st& context, Part part) {
   tls_ = SSL_new(&context);
-  if (tls_ == nullptr || SSL_set_fd(tls_, socket_) != 1) {
+  BIO* const bio = BIO_new(SocketMethod());
+  if (tls_ == nullptr || bio == nullptr) {
+    BIO_free(bio);
     ERR_clear_error();
-    return false;
+    return Failed(Failure::kOther, "OpenSSL makes no connection") >= 0;
   }
+  BIO_set_fd(bio, socket_, BIO_NOCLOSE);
+  SSL_set_bio(tls_, bio, bio);
   secured_ = Move([&] {
                ERR_clear_error();
-               return ByTls(SSL_accept(tls_));
+               return ByTls(part == Part::kServer ? SSL_accept(tls_) : SSL_connect(tls_));
              }) > 0;
   return secured_;
 }
 
-ssize_t ClientConnection::Read(char* to, size_t size) {
+ssize_t LimitedConnection::Read(char* to, size_t size) {
   if (next_ == end_) {
     const size_t room = std::min(buffer_.size(), left_);
-    if (room == 0) return -1;
+    if (room == 0) return Failed(Failure::kBytes);
     const ssize_t got = Move([&]() -> Tried {
       if (tls_ == nullptr) return Plain(recv(socket_, buffer_.data(), room, 0), POLLIN);
       ERR_clear_error();
@@ -60,7 +99,7 @@ ssize_t ClientConnection::Read(char* to, size_t size) {
   return static_cast<ssize_t>(given);
 }
 
-ssize_t ClientConnection::Write(const char* from, size_t size) {
+ssize_t LimitedConnection::Write(const char* from, size_t size) {
   constexpr size_t kAtOnce = size_t{1} << 20;  // SSL_write takes an int
   const size_t part = std::min(size, kAtOnce);
   return Move([&]() -> Tried {
@@ -70,7 +109,7 @@ ssize_t ClientConnection::Write(const char* from, size_t size) {
   });
 }
 
-void ClientConnection::End() {
+void LimitedConnection::End() {
   if (secured_) SSL_shutdown(tls_);
   ERR_clear_error();
   if (shutdown(socket_, SHUT_WR) != 0) return;
@@ -82,17 +121,18 @@ void ClientConnection::End() {
   }
 }
 
-ssize_t ClientConnection::Move(const std::function<Tried()>& once) {
+ssize_t LimitedConnection::Move(const std::function<Tried()>& once) {
   while (true) {
     const Tried tried = once();
     if (tried.wanted == 0) return tried.bytes;
-    if (!Await(tried.wanted, deadline_)) return -1;
+    if (!Await(tried.wanted, deadline_)) return Failed(Failure::kTime);
   }
 }
 
-ClientConnection::Tried ClientConnection::ByTls(int result) const {
+LimitedConnection::Tried LimitedConnection::ByTls(int result) {
   if (result > 0) return {.bytes = result};
   const int error = SSL_get_error(tls_, result);
+  const char* const why = ERR_reason_error_string(ERR_peek_error());
   ERR_clear_error();
   switch (error) {
     case SSL_ERROR_WANT_READ:
@@ -102,17 +142,23 @@ ClientConnection::Tried ClientConnection::ByTls(int result) const {
     case SSL_ERROR_ZERO_RETURN:
       return {.bytes = 0};
     default:
-      return {.bytes = -1};
+      return {.bytes = Failed(Failure::kOther, why == nullptr ? "the other end left" : why)};
   }
 }
 
-ClientConnection::Tried ClientConnection::Plain(ssize_t result, short wanted) const {
+LimitedConnection::Tried LimitedConnection::Plain(ssize_t result, short wanted) {
   if (result >= 0) return {.bytes = result};
   if (errno == EAGAIN || errno == EINTR) return {.wanted = wanted};
-  return {.bytes = -1};
+  return {.bytes = Failed(Failure::kOther, std::strerror(errno))};
 }
 
-bool ClientConnection::Await(short events, absl::Time until) const {
+ssize_t LimitedConnection::Failed(Failure how, const char* why) {
+  failure_ = how;
+  why_ = why;
+  return -1;
+}
+
+bool LimitedConnection::Await(short events, absl::Time until) const {
   while (true) {
     const absl::Duration left = until - clock_.Now();
     if (left <= absl::ZeroDuration()) return false;

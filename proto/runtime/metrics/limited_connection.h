@@ -1,6 +1,4 @@
 // A connection, plain or TLS, that never takes longer or reads more bytes than it is given.
-// Tested by tests/proto/runtime/metrics/metrics_server_test.cc
-// Tested by tests/proto/runtime/metrics/metrics_tls_test.cc
 #ifndef STRATA_PROTO_RUNTIME_METRICS_LIMITED_CONNECTION_H_
 #define STRATA_PROTO_RUNTIME_METRICS_LIMITED_CONNECTION_H_
 

@@ -1,6 +1,7 @@
 // What the three daemons have in common around their own work: a folder that is theirs alone, a
 // log, metrics for Prometheus, an address for whoever started them, and an orderly end.
 // Tested by tests/bad_input/bad_place_test.cc
+// Tested by tests/proto/runtime/daemon/daemon_metrics_test.cc
 #ifndef STRATA_PROTO_RUNTIME_DAEMON_DAEMON_H_
 #define STRATA_PROTO_RUNTIME_DAEMON_DAEMON_H_
 

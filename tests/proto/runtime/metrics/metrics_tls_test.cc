@@ -117,6 +117,8 @@ TEST_CASE("every role of the cluster reads metrics by TLS", "[tls]") {
     CHECK(IsOk(answer.text));
     CHECK(absl::EndsWith(answer.text, "\r\n\r\nstrata_x 1\n"));
     CHECK(answer.serial == port.Serial());
+    // Else a certificate that is revoked later would not be looked at.
+    CHECK_FALSE(answer.resumable);
   }
   CHECK(port.scrapes == 5);
 }

@@ -109,6 +109,8 @@ TlsAnswer ScrapeByTls(uint16_t port, const TlsClient& client) {
     answer.text.append(bytes, static_cast<size_t>(n));
   }
   answer.error = answer.text.empty() ? WhyNot() : "";
+  const SSL_SESSION* const session = SSL_get0_session(tls.get());
+  answer.resumable = session != nullptr && SSL_SESSION_is_resumable(session) == 1;
   ERR_clear_error();
   return answer;
 }

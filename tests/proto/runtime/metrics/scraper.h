@@ -42,9 +42,10 @@ struct TlsClient {
   std::string request = kScrape;
 };
 struct TlsAnswer {
-  std::string text;    // empty: it was not let in
-  std::string serial;  // of the server's certificate; empty: no handshake
-  std::string error;   // of OpenSSL, where it was not let in
+  std::string text;        // empty: it was not let in
+  std::string serial;      // of the server's certificate; empty: no handshake
+  std::string error;       // of OpenSSL, where it was not let in
+  bool resumable = false;  // the server gave what a later connection begins with instead
 };
 TlsAnswer ScrapeByTls(uint16_t port, const TlsClient& client);
 

@@ -94,7 +94,8 @@ class Runner {
       peer.set_role(SERVER);
       peer.set_kind(PeerTrouble::SILENT);
       const absl::Duration lasted = o_.timer->Now() - silent.since;
-      peer.set_for_ms(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Milliseconds(lasted))));
+      peer.set_for_ms(
+          static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Milliseconds(lasted))));
       peer.set_message(std::string(silent.why.message()));
     }
     return peers;

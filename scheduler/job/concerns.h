@@ -1,4 +1,5 @@
 // What is slow or stuck in a job, and since when: for people.
+// Tested by tests/scheduler/job/machine_concerns_test.cc
 #ifndef STRATA_SCHEDULER_JOB_CONCERNS_H_
 #define STRATA_SCHEDULER_JOB_CONCERNS_H_
 
@@ -19,9 +20,9 @@ class Concerns {
   // A process that others cannot reach is told after so long: sooner it may be a restart.
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // All that is slow or stuck now, each once; `since_unix_ms` is when it began, 0: now. What is seen
-  // again keeps its beginning; what is not has passed. Two are the same where reason, who and other
-  // are.
+  // All that is slow or stuck now, each once; `since_unix_ms` is when it began, 0: now. What is
+  // seen again keeps its beginning; what is not has passed. Two are the same where reason, who and
+  // other are.
   void Look(std::vector<Concern> seen, absl::Time now);
   void Clear() { standing_.clear(); }
 

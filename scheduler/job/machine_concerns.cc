@@ -32,7 +32,8 @@ std::string Seconds(absl::Duration d) {
 std::string RemedyOf(absl::string_view reason) {
   if (reason == "SlowDisk") return "nothing is lost, commits take longer; look at the disk";
   if (reason == "DiskFull") return "commits are tried again ten times a second; free space there";
-  if (reason == "DiskFailing") return "commits are tried again ten times a second; look at the disk";
+  if (reason == "DiskFailing")
+    return "commits are tried again ten times a second; look at the disk";
   if (reason == "MemoryFull") return "it is tried again; give the process more memory";
   return "";
 }
@@ -63,9 +64,10 @@ void JobMachine::FindSlowWorkers(absl::Time now, std::vector<Concern>& out) cons
     c.set_who(NameOf(WORKER, slow.name));
     c.set_known_by(absl::StrFormat("it works %.3g ms on an example, the others %.3g ms (median)",
                                    slow.seconds * 1000, slow.others * 1000));
-    c.set_remedy(bsp() ? "every step waits for it; look what else its machine does, or stop it: the "
-                         "others take its lanes"
-                       : "the others do more tasks; look what else its machine does");
+    c.set_remedy(bsp()
+                     ? "every step waits for it; look what else its machine does, or stop it: the "
+                       "others take its lanes"
+                     : "the others do more tasks; look what else its machine does");
   }
 }
 

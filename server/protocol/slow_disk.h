@@ -39,13 +39,13 @@ class SlowDisk {
     return lasted > kLeast && lasted > kTimes * usual;
   }
 
-  std::optional<absl::Time> span_;       // when the span at hand began
-  absl::Duration spent_;                 // in it
-  uint64_t writes_ = 0;                  // in it
-  std::deque<absl::Duration> spans_;     // means of those before, without slow ones
-  std::optional<Verdict> slow_;          // by the last span
-  uint64_t under_way_ = 0;               // writes
-  absl::Time oldest_;                    // when the count of those last rose from 0, or one ended
+  std::optional<absl::Time> span_;    // when the span at hand began
+  absl::Duration spent_;              // in it
+  uint64_t writes_ = 0;               // in it
+  std::deque<absl::Duration> spans_;  // means of those before, without slow ones
+  std::optional<Verdict> slow_;       // by the last span
+  uint64_t under_way_ = 0;            // writes
+  absl::Time oldest_;                 // when the count of those last rose from 0, or one ended
 };
 
 }  // namespace strata::server

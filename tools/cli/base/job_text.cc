@@ -340,8 +340,9 @@ std::string JobDetails(const JobStatus& s) {
   for (const Concern& c : s.concerns()) {
     const absl::Time since = absl::FromUnixMillis(c.since_unix_ms());
     absl::StrAppend(&text, "  now, since ",
-                    absl::FormatTime("%H:%M:%S", since, absl::LocalTimeZone()), ": ", c.reason(), " ",
-                    c.who(), ": ", c.known_by(), c.remedy().empty() ? "" : "; ", c.remedy(), "\n");
+                    absl::FormatTime("%H:%M:%S", since, absl::LocalTimeZone()), ": ", c.reason(),
+                    " ", c.who(), ": ", c.known_by(), c.remedy().empty() ? "" : "; ", c.remedy(),
+                    "\n");
   }
   return text;
 }

@@ -83,6 +83,24 @@ class Runner {
     return stats_ != nullptr ? stats_->rows_there() : 0;
   }
 
+  std::vector<PeerTrouble> Peers() const {
+    std::vector<PeerTrouble> peers;
+    absl::MutexLock lock(&mu_);
+    if (session_ == nullptr) return peers;
+    for (const PeerHealth::Silent& silent : session_->SilentServers()) {
+      if (silent.server >= static_cast<uint32_t>(latest_.server_names_size())) continue;
+      PeerTrouble& peer = peers.emplace_back();
+      peer.set_name(latest_.server_names(static_cast<int>(silent.server)));
+      peer.set_role(SERVER);
+      peer.set_kind(PeerTrouble::SILENT);
+      const absl::Duration lasted = o_.timer->Now() - silent.since;
+      peer.set_for_ms(
+          static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Milliseconds(lasted))));
+      peer.set_message(std::string(silent.why.message()));
+    }
+    return peers;
+  }
+
   // Until Stop.
   void Loop() {
     ops::RestoreExactFloatState();
@@ -345,6 +363,7 @@ class Handle : public JobRunner {
   WorkerJobReport Report() const override { return runner_->Report(); }
   StageSeconds Stages() const override { return runner_->Stages(); }
   uint64_t RowsThere() const override { return runner_->RowsThere(); }
+  std::vector<PeerTrouble> Peers() const override { return runner_->Peers(); }
 
  private:
   JobWork* const work_;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "proto/core/ids.h"
 #include "proto/runtime/base/job_work.h"
@@ -56,6 +57,8 @@ class JobRunner {
   virtual StageSeconds Stages() const = 0;
   // TrainingStats::rows_there of it.
   virtual uint64_t RowsThere() const = 0;
+  // Servers of the job that do not answer the training at hand.
+  virtual std::vector<PeerTrouble> Peers() const = 0;
 };
 
 }  // namespace strata

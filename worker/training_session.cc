@@ -130,6 +130,10 @@ class Session : public TrainingSession {
     if (async_ != nullptr) async_->Stop();
   }
 
+  std::vector<PeerHealth::Silent> SilentServers() const override {
+    return links_.health()->silent();
+  }
+
  private:
   // Evaluations up to where the generation starts; later ones belong to a time that was rolled
   // back.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
+#include "worker/client/peer_health.h"
 #include "worker/client/push_sequences.h"
 #include "worker/data/reading/data_access.h"
 #include "worker/device/worker_device.h"
@@ -50,6 +52,8 @@ class TrainingSession {
   virtual void Update(const WorkerJobDirective& directive) = 0;
   // Any thread.
   virtual void Stop() = 0;
+  // Servers, by index, that have not answered for a while. Any thread.
+  virtual std::vector<PeerHealth::Silent> SilentServers() const = 0;
 };
 
 }  // namespace strata

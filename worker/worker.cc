@@ -111,6 +111,7 @@ class WorkerImpl : public Worker {
     for (const auto& [job, runner] : runners_) {
       WorkerJobReport& of_job = *report.add_worker_jobs();
       of_job = runner->Report();
+      for (PeerTrouble& peer : runner->Peers()) *report.add_peers() = std::move(peer);
       if (const JobWork::Load load = work_.Of(job); load.passed > 0 || load.held) {
         Trouble* trouble = of_job.add_troubles();
         trouble->set_reason("FilesHang");

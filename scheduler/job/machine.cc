@@ -245,6 +245,7 @@ void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (state_.phase() == OPENING || state_.phase() == TRAINING || state_.phase() == CUTTING) {
     Run(cluster, now);
   }
+  LookAround(cluster, now);
 }
 
 void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
@@ -278,6 +279,7 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
   if (state_.phase() != TRAINING && state_.phase() != CUTTING) return;
   WorkerView& view = workers_[slot];
   view.last = report;
+  slow_workers_.OnReport(node.record.name(), report.examples(), report.working_seconds(), now);
   SayTroubles(node.record.name(), report.troubles(), now);
   NameFields(report.not_finite(), *state_.mutable_refused());
   view.finished = report.finished() && (bsp() || (state_.all_tasks_done() && seen_all_done));

@@ -26,11 +26,13 @@
 #include "absl/time/time.h"
 #include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
+#include "scheduler/job/concerns.h"
 #include "scheduler/job/cuts/cut_coordinator.h"
 #include "scheduler/job/cuts/cut_progress.h"
 #include "scheduler/job/events.h"
 #include "scheduler/job/file_work.h"
 #include "scheduler/job/recovery_coordinator.h"
+#include "scheduler/job/slow_workers.h"
 #include "scheduler/job/task_ledger.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/placement.h"
@@ -289,6 +291,15 @@ class JobMachine {
   void StartGeneration(const CheckpointRecord* from);
   bool ServersOpen(const Membership& members) const;
 
+  // machine_concerns.cc
+  void LookAround(const ClusterView& cluster, absl::Time now);
+  void FindSlowWorkers(absl::Time now, std::vector<Concern>& out) const;
+  void FindTroubles(std::vector<Concern>& out) const;
+  void FindSilentServers(const Membership& members, absl::Time now,
+                         std::vector<Concern>& out) const;
+  void FindUnreachable(const Membership& members, absl::Time now, std::vector<Concern>& out) const;
+  void FindStuck(absl::Time now, std::vector<Concern>& out);
+
   // machine_cuts.cc
   bool EarlierCutsAreOver() const;
   void TakeCuts(absl::Time now);
@@ -359,6 +370,12 @@ class JobMachine {
   Schema schema_;                        // likewise
   RestorePlan restore_plan_;             // likewise, with spec.model.initFrom
   absl::Time reread_;                    // when a bad reader may try again
+  SlowWorkers slow_workers_;
+  Concerns concerns_;
+  struct {
+    uint64_t progress = 0, generation = 0;
+    std::optional<absl::Time> since;
+  } last_move_;  // of what Progress says
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;
   mutable uint32_t need_shards_ = 0;

@@ -191,6 +191,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
   out.set_workers(static_cast<uint32_t>(state_.workers_size()));
   out.set_rollbacks(state_.rollbacks());
   out.set_submitted_unix_ms(spec_.submitted_unix_ms());
+  *out.mutable_concerns() = concerns_.all();
   return out;
 }
 
@@ -314,6 +315,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   d->set_start_step(state_.start_step());
   for (const ServerSlot& slot : state_.servers()) {
     d->add_server_addresses(OpenAddress(members, slot));
+    d->add_server_names(slot.name());
   }
   for (const CheckpointRecord& c : cuts_->book().complete()) d->add_checkpoint_steps(c.step());
   *d->mutable_evaluations() = state_.evaluations();

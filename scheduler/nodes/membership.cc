@@ -51,6 +51,11 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_disk_job_bytes(report.disk_job_bytes());
 }
 
+std::vector<PeerTrouble> PeersOf(const NodeReport& report) {
+  const int told = std::min(report.peers_size(), Membership::kMaxPeers);
+  return {report.peers().begin(), report.peers().begin() + told};
+}
+
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
   return std::find(record.replaced().begin(), record.replaced().end(), incarnation) !=
          record.replaced().end();
@@ -84,6 +89,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
     node.last_seen = now;
     node.silence = absl::ZeroDuration();
     node.alive = true;
+    node.peers = PeersOf(report);
     return admission;
   }
   if (report.session() != 0) {
@@ -122,6 +128,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   node.last_seen = now;
   node.silence = absl::ZeroDuration();
   node.alive = true;
+  node.peers = PeersOf(report);
   return admission;
 }
 

@@ -22,6 +22,7 @@
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/delta/removed_stream.h"
+#include "storage/log/update_log.h"
 #include "storage/rocks/tier.h"
 #include "storage/row/layout.h"
 #include "storage/row_file/tier.h"
@@ -232,7 +233,7 @@ absl::Status OpenParts(const JobPlan& plan, Timer* timer, OpenedJob& opened) {
   if (plan.synced) options.durability = storage::LogDurability::kSynced;
   auto log = storage::UpdateLog::Open(options);
   if (!log.ok()) return log.status();
-  opened.log = *std::move(log);
+  opened.log = std::make_unique<WatchedLog>(*std::move(log), timer);
   return absl::OkStatus();
 }
 

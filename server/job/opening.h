@@ -16,7 +16,7 @@
 #include "server/job/plan.h"
 #include "server/protocol/image_schedule.h"
 #include "server/shard/shard.h"
-#include "storage/log/update_log.h"
+#include "server/shard/watched_log.h"
 #include "storage/tier/watched_tier.h"
 
 namespace strata::server {
@@ -28,7 +28,7 @@ struct OpenedJob {
   std::string folder;                          // of the generation
   std::shared_ptr<JobFolderLock> lock;         // on the job's
   std::unique_ptr<storage::WatchedTier> tier;  // null when nothing is limited
-  std::unique_ptr<storage::UpdateLog> log;     // null at level memory
+  std::unique_ptr<WatchedLog> log;             // null at level memory
   std::vector<std::unique_ptr<Shard>> shards;  // ascending by id; use tier and log
   // Of each shard, what its next recovery would start from.
   std::vector<ImageSchedule::Start> images;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -258,6 +259,20 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
   trouble->set_since_unix_ms(absl::ToUnixMillis(first->since));
 }
 
+void ServerJob::ReportSlowDisk(ServerJobReport& report) const {
+  const absl::Time now = options_.timer->Now();
+  const auto slow = log_ == nullptr ? std::nullopt : log_->slow(now);
+  if (!slow) return;
+  const auto ms = [](absl::Duration d) {
+    return absl::StrFormat("%.3g ms", absl::ToDoubleMilliseconds(d));
+  };
+  Trouble* trouble = report.add_troubles();
+  trouble->set_reason("SlowDisk");
+  trouble->set_message(absl::StrCat("an append to the update log in ", folder_, " takes ",
+                                    ms(slow->now), ", usually ", ms(slow->usual)));
+  trouble->set_since_unix_ms(absl::ToUnixMillis(slow->since));
+}
+
 // What a dense row belongs to; empty: a key of the data, whose field only the readers know.
 static std::string TensorOf(const std::vector<TableSpec>& tables, const RefusedRowCount& row) {
   for (const TableSpec& table : tables) {
@@ -342,6 +357,7 @@ ServerJobReport ServerJob::Report() const {
   if (!plan_.synchronous) report.set_windows(sum);
   report.set_lane_epoch(LaneEpoch());
   ReportStalls(report);
+  ReportSlowDisk(report);
   ReportRefused(report);
   absl::MutexLock lock(&mu_);
   // What the scheduler said was handed to the shards before any request that comes from now on.

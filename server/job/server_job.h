@@ -35,6 +35,7 @@
 #include "server/protocol/session_table.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
+#include "server/shard/watched_log.h"
 #include "server/snapshot/progress.h"
 #include "server/table/device_offer.h"
 #include "storage/tier/row_tier.h"
@@ -160,6 +161,7 @@ class ServerJob {
   void EndTickets();
   void OnImage(size_t shard, absl::Status status);
   void ReportStalls(ServerJobReport& report) const;
+  void ReportSlowDisk(ServerJobReport& report) const;
   void ReportRefused(ServerJobReport& report) const;
   void OnCutBegun(ShardId shard, CutNumber cut, std::shared_ptr<const SnapshotProgress> file);
   void OnCut(ShardId shard, CutNumber cut, const ShardCut& result);
@@ -170,7 +172,7 @@ class ServerJob {
   const std::string folder_;
   const std::shared_ptr<JobFolderLock> lock_;
   const std::unique_ptr<storage::WatchedTier> tier_;
-  const std::unique_ptr<storage::UpdateLog> log_;
+  const std::unique_ptr<WatchedLog> log_;
   SnapshotPace pace_;  // of all shards
   const DeviceOffer device_;
   std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction

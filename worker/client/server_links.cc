@@ -17,6 +17,7 @@ void ServerLinks::SetAddresses(const std::vector<std::string>& addresses) {
   for (size_t s = 0; s < n; ++s) {
     if (addresses_[s] == addresses[s]) continue;
     addresses_[s] = addresses[s];
+    health_->Forget(static_cast<uint32_t>(s));
     channels_[s] = addresses[s].empty() ? nullptr : transport_->Connect(addresses[s]);
   }
 }

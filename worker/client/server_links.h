@@ -12,6 +12,7 @@
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/transport/transport.h"
+#include "worker/client/peer_health.h"
 
 namespace strata {
 
@@ -28,12 +29,15 @@ class ServerLinks {
   // Null while the server has no address.
   std::shared_ptr<DataChannel> Channel(uint32_t server) const;
   uint32_t servers() const { return servers_; }
+  // Of all calls by these links; calls in flight keep it.
+  const std::shared_ptr<PeerHealth>& health() const { return health_; }
   IdSource* random() const { return random_; }
 
  private:
   DataTransport* const transport_;
   const uint32_t servers_;
   IdSource* const random_;
+  const std::shared_ptr<PeerHealth> health_ = std::make_shared<PeerHealth>();
   mutable Mutex mu_;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<DataChannel>> channels_ ABSL_GUARDED_BY(mu_);

@@ -72,12 +72,14 @@ void ServerSession::Call(uint32_t server, DataMethod method, Buffer request, Don
 }
 
 DataReply ServerSession::ToOwner(uint32_t server, Mailbox::Round round, Done done) const {
-  return [mailbox = o_.mailbox, round, sent = machine_.epoch(server),
-          done = std::move(done)](absl::StatusOr<Buffer> reply) mutable {
-    mailbox->PostIn(round, [sent, done = std::move(done), reply = std::move(reply)]() mutable {
-      done(sent, std::move(reply));
-    });
-  };
+  return
+      [mailbox = o_.mailbox, round, sent = machine_.epoch(server), server, timer = o_.timer,
+       health = o_.links->health(), done = std::move(done)](absl::StatusOr<Buffer> reply) mutable {
+        health->OnCall(server, reply.status(), timer->Now());
+        mailbox->PostIn(round, [sent, done = std::move(done), reply = std::move(reply)]() mutable {
+          done(sent, std::move(reply));
+        });
+      };
 }
 
 void ServerSession::DropDeferred() {

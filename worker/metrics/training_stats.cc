@@ -256,6 +256,14 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_step(step_);
   out->set_refused_rows(refused_rows_);
   out->set_clipped_rows(clipped_rows_);
+  out->set_evaluating(standing_since_.has_value());
+  const StageSeconds spent = stages_.Seconds();
+  double working = 0;
+  for (size_t stage = 0; stage < kStages; ++stage) {
+    const auto which = static_cast<Stage>(stage);
+    if (which != Stage::kPull && which != Stage::kOther) working += spent.path[stage];
+  }
+  out->set_working_seconds(working);
   if (older_mark_) {
     const bool ended = trained_ && !STRATA_MUTATION("end.rate_counts_checkpoint");
     const auto rate = ended ? ExampleRate(first_step_, last_step_)

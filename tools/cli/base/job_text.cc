@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "proto/job/evaluation_result.h"
 #include "proto/job/memory_need.h"
 #include "tools/cli/base/evaluation_json.h"
@@ -133,6 +134,15 @@ Json ToJson(const JobStatus& s) {
   json["evaluations"] = Json::array();
   for (const EvaluationResult& e : s.evaluations()) {
     json["evaluations"].push_back(EvaluationAsJson(e));
+  }
+  json["concerns"] = Json::array();
+  for (const Concern& c : s.concerns()) {
+    json["concerns"].push_back(Json{{"reason", c.reason()},
+                                    {"who", c.who()},
+                                    {"other", TextOrNull(c.other())},
+                                    {"sinceUnixMs", c.since_unix_ms()},
+                                    {"knownBy", c.known_by()},
+                                    {"remedy", c.remedy()}});
   }
   json["conditions"] = Json::array();
   for (const JobCondition& c : s.conditions()) {
@@ -326,6 +336,13 @@ std::string JobDetails(const JobStatus& s) {
   }
   for (const JobCondition& c : s.conditions()) {
     absl::StrAppend(&text, "  ", c.reason(), ": ", c.message(), "\n");
+  }
+  for (const Concern& c : s.concerns()) {
+    const absl::Time since = absl::FromUnixMillis(c.since_unix_ms());
+    absl::StrAppend(&text, "  now, since ",
+                    absl::FormatTime("%H:%M:%S", since, absl::LocalTimeZone()), ": ", c.reason(),
+                    " ", c.who(), ": ", c.known_by(), c.remedy().empty() ? "" : "; ", c.remedy(),
+                    "\n");
   }
   return text;
 }

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/core/mutation.h"
-#include "proto/core/position.h"
 #include "scheduler/nodes/placement.h"
 
 namespace strata::scheduler {
@@ -356,17 +355,6 @@ absl::Status ClusterState::Cancel(uint64_t job, absl::Time now) {
   it->second->Cancel(now);
   AdvanceJobs(now);
   return absl::OkStatus();
-}
-
-// Others than those of every other start of a scheduler, whatever its records are: from what that
-// one drew, by counting.
-std::string ClusterState::DrawLogId() {
-  const auto start = StartId::Parse(StartOf(term()));
-  const auto cluster = ClusterId::Parse(cluster_id());
-  const uint64_t high = start ? start->high : cluster ? cluster->high : 0;
-  const uint64_t low = start ? start->low : cluster ? cluster->low : 0;
-  ++log_ids_;
-  return UidText(Mix64(high ^ Mix64(log_ids_)), Mix64(low + log_ids_));
 }
 
 void ClusterState::KeepTimes(absl::Time now) {

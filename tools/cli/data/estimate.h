@@ -17,8 +17,8 @@
 namespace strata {
 
 struct ProcessEstimate {
-  std::string role;  // scheduler, server, worker
-  uint32_t count = 0;  // servers: of all copies
+  std::string role;               // scheduler, server, worker
+  uint32_t count = 0;             // servers: of all copies
   std::vector<MemoryPart> parts;  // of one process; the last is the process itself
   // At most so much more while base images and checkpoints are written and training goes on.
   std::vector<MemoryPart> snapshot_parts;

@@ -57,6 +57,10 @@ std::string WhyNot(const KeptJob& note, const std::vector<std::string>& holders,
   if (spec.storage().durability() == "memory") {
     return "at spec.storage.durability memory servers keep no rows of it";
   }
+  if (spec.storage().replicas() > 1) {
+    return "which copies of its shards have all that was committed was in the scheduler's lost "
+           "records alone";
+  }
   for (const CheckpointRecord& c : own) {
     if (c.generation() <= note.generation()) continue;
     return absl::StrCat("what its servers keep is of generation ", note.generation(),

@@ -11,6 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "proto/core/mutation.h"
+#include "proto/core/position.h"
+#include "proto/core/uid.h"
 #include "scheduler/cluster_state.h"
 
 namespace strata::scheduler {
@@ -56,6 +58,17 @@ absl::Status ClusterState::CheckStart(const NodeReport& report) const {
 std::string ClusterState::StartOf(uint64_t term) const {
   const auto start = starts_.find(term);
   return start == starts_.end() ? "" : start->second;
+}
+
+// Others than those of every other start of a scheduler, whatever its records are: from what that
+// one drew, by counting.
+std::string ClusterState::DrawLogId() {
+  const auto start = StartId::Parse(StartOf(term()));
+  const auto cluster = ClusterId::Parse(cluster_id());
+  const uint64_t high = start ? start->high : cluster ? cluster->high : 0;
+  const uint64_t low = start ? start->low : cluster ? cluster->low : 0;
+  ++log_ids_;
+  return UidText(Mix64(high ^ Mix64(log_ids_)), Mix64(low + log_ids_));
 }
 
 uint64_t ClusterState::TermOf(absl::string_view key) {

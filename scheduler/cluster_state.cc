@@ -120,7 +120,7 @@ void ClusterState::AdvanceJobs(absl::Time now) {
   std::map<std::string, uint32_t> load;
   const auto count = [&load](const JobMachine& job, uint32_t by) {
     if (job.over()) return;
-    for (const ServerSlot& slot : job.state().servers()) load[slot.name()] += by;
+    for (const std::string& server : job.Holders()) load[server] += by;
     for (const WorkerSlot& slot : job.state().workers()) load[slot.name()] += by;
   };
   for (const auto& [id, job] : jobs_) count(*job, 1);
@@ -133,7 +133,8 @@ void ClusterState::AdvanceJobs(absl::Time now) {
     count(*job, static_cast<uint32_t>(-1));
     job->Advance({.members = &members_,
                   .jobs_of_node = &load,
-                  .rooms = [this, id = id] { return RoomsBut(id); }},
+                  .rooms = [this, id = id] { return RoomsBut(id); },
+                  .draw_log_id = [this] { return DrawLogId(); }},
                  now);
     count(*job, 1);
   }
@@ -234,14 +235,16 @@ absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Ti
   if (admission->replaced) NoteWritersLeft(report, admission->moved);
   if (admission->registered) AdvanceJobs(now);  // others hear of it before it speaks
   ConfirmClosed(report, told);
+  std::map<JobMachine*, bool> writes;  // by any of a job's copies there
   for (const ServerJobReport& j : report.server_jobs()) {
     JobMachine* const job = Machine(j.job(), j.job_uid());
     if (job == nullptr) continue;
     const bool kept =
         j.state() == ServerJobReport::KEPT || j.state() == ServerJobReport::QUARANTINED;
-    job->Writes(report.name(), !kept || j.closes());
+    writes[job] |= !kept || j.closes();
     if (!kept) job->OnServerReport(node, j, now);
   }
+  for (const auto& [job, any] : writes) job->Writes(report.name(), any);
   for (const WorkerJobReport& j : report.worker_jobs()) {
     JobMachine* const job = Machine(j.job(), j.job_uid());
     if (job == nullptr) continue;

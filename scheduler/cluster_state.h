@@ -232,6 +232,7 @@ class ClusterState {
   };
 
   void AdvanceJobs(absl::Time now);
+  std::string DrawLogId();
   // Of all servers, with what all jobs but `without` have reserved (0: all).
   Rooms RoomsBut(uint64_t without) const;
   void AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const;
@@ -286,6 +287,7 @@ class ClusterState {
   std::optional<Hearing> hearing_;
   bool took_times_alone_ = false;
   uint64_t next_ticket_ = 1;
+  uint64_t log_ids_ = 0;  // drawn since this start
 };
 
 }  // namespace strata::scheduler

@@ -8,6 +8,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/core/mutation.h"
 #include "scheduler/cluster_state.h"
+#include "scheduler/nodes/placement.h"
 #include "scheduler/nodes/room.h"
 
 namespace strata::scheduler {
@@ -150,9 +151,9 @@ NodeDirective ClusterState::Build(const Node& node, const Told& told, bool bulk)
   for (const auto& [id, job] : jobs_) {
     if (server) {
       const int before = out.server_jobs_size();
-      job->AddServerDirective(node, bulk, out);
-      if (out.server_jobs_size() > before) {
-        out.mutable_server_jobs(before)->set_transient(transient_);
+      job->AddServerDirective(members_, node, bulk, out);
+      for (int i = before; i < out.server_jobs_size(); ++i) {
+        out.mutable_server_jobs(i)->set_transient(transient_);
       }
     } else {
       job->AddWorkerDirective(members_, node, bulk, out);
@@ -262,16 +263,20 @@ Rooms ClusterState::RoomsBut(uint64_t without) const {
 void ClusterState::AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const {
   MemoryNeed most;
   uint64_t rows = 0;
-  for (const ServerSlot& slot : job.state().servers()) {
-    const auto room = rooms.find(slot.name());
+  for (const std::string& server : job.Holders()) {
+    const auto room = rooms.find(server);
     if (room == rooms.end()) continue;
+    MemoryNeed here;  // it may have several copies
     for (const Holding& h : room->second.held) {
       if (h.job != job.spec().spec().metadata().name()) continue;
-      most.set_dram_bytes(std::max(most.dram_bytes(), h.bytes.dram_bytes()));
-      most.set_disk_bytes(std::max(most.disk_bytes(), h.bytes.disk_bytes()));
-      most.set_gpu_bytes(std::max(most.gpu_bytes(), h.bytes.gpu_bytes()));
+      here.set_dram_bytes(here.dram_bytes() + h.bytes.dram_bytes());
+      here.set_disk_bytes(here.disk_bytes() + h.bytes.disk_bytes());
+      here.set_gpu_bytes(here.gpu_bytes() + h.bytes.gpu_bytes());
       rows = std::max(rows, h.estimated_rows);
     }
+    most.set_dram_bytes(std::max(most.dram_bytes(), here.dram_bytes()));
+    most.set_disk_bytes(std::max(most.disk_bytes(), here.disk_bytes()));
+    most.set_gpu_bytes(std::max(most.gpu_bytes(), here.gpu_bytes()));
   }
   if (job.over() || job.state().servers_size() == 0) return;
   *out.mutable_reserved() = most;
@@ -320,6 +325,8 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_machine_id(node.record.machine_id());
     out->set_disk_bytes(node.record.disk_bytes());
     out->set_disk_id(node.record.disk_id());
+    if (node.record.role() == SERVER) out->set_zone(ZoneOf(node.record));
+    *out->mutable_peers() = {node.peers.begin(), node.peers.end()};
     out->set_gpu_bytes(node.record.gpu_bytes());
     if (const auto room = rooms.find(name); room != rooms.end()) {
       *out->mutable_room() = room->second.whole;

@@ -157,6 +157,7 @@ SchedulerCounters SchedulerImpl::Counters() const {
   c.quarantined = state_.quarantined();
   for (const auto& [id, job] : state_.jobs()) {
     c.rollbacks += job->state().rollbacks();
+    c.under_replicated += job->LacksCopies();
     const JobState s = job->state().state();
     ++(s == PENDING     ? c.jobs_pending
        : s == SUCCEEDED ? c.jobs_succeeded

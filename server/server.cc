@@ -164,6 +164,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_gpu_given(options_.gpu_bytes > 0);
   report.set_gpu_bytes(options_.gpu_bytes > 0 ? options_.gpu_bytes : options_.machine_gpu_bytes);
   report.set_machine_id(options_.machine_id);
+  report.set_zone(options_.zone);
   report.set_seen_version(seen);
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   report.set_pid(::getpid());

@@ -70,6 +70,8 @@ struct ServerOptions {
   uint64_t machine_gpu_bytes = 0;
   // Empty: no other server is on this machine.
   std::string machine_id = {};
+  // Copies of a shard lie in different zones (proto/core/zone.h); empty: its name.
+  std::string zone = {};
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.
   absl::Duration sync_wait = absl::Milliseconds(500);

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
+#include "proto/core/zone.h"
 #include "proto/job/checks/byte_size.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/advertised_host.h"
@@ -52,6 +53,7 @@ struct Flags {
   uint64_t pinned_bytes = uint64_t{4} << 30;
   std::string memory_bytes = "0", disk_bytes = "0", gpu_bytes = "0";
   std::string machine_id;
+  std::string zone;
   bool insecure = false;
   bool leave_cluster = false;
 };
@@ -132,6 +134,7 @@ int Run(const Flags& flags, const char* program) {
   options.machine_bytes = machine.memory_bytes;
   options.disk_id = DiskId(machine.host, flags.directory);
   options.machine_id = flags.machine_id.empty() ? machine.id : flags.machine_id;
+  options.zone = flags.zone;
   // For good: messages that lie in its memory may be held until the process ends.
   static ops::gpu::CudaApi* device = nullptr;
   if (flags.device != "none") {
@@ -231,6 +234,11 @@ int main(int argc, char** argv) {
   app.add_option("--machine-id", flags.machine_id,
                  "Servers that name the same machine share its memory; default: what the kernel "
                  "says, or the control group (of a container, of a service) that limits it");
+  app.add_option("--zone", flags.zone,
+                 "What fails together with this server, as a rack or a site: copies of a shard lie "
+                 "in different zones; default: its name")
+      ->check(
+          [](const std::string& zone) { return std::string(strata::CheckZone(zone).message()); });
   app.add_option(
          "--device", flags.device,
          "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "

@@ -11,11 +11,13 @@
 #include "proto/job/fields/label_spec.h"
 #include "proto/job/fields/sequences.h"
 #include "proto/job/model/model_spec.h"
+#include "proto/job/storage_spec.h"
 #include "proto/job/tables/life_cycle_spec.h"
 #include "proto/job/tables/optimizer_spec.h"
 #include "proto/job/tables/tables_spec.h"
 #include "proto/job/training_spec.h"
 #include "proto/job/worker_spec.h"
+#include "proto/runtime/credentials/identity.h"
 
 namespace strata {
 namespace {
@@ -23,6 +25,29 @@ namespace {
 using spec::Bad;
 using spec::CheckChoice;
 using spec::CheckRange;
+
+// In certificates, and in each call of an operator, they are compared one by one.
+constexpr int kMaxOwners = 64;
+
+absl::Status CheckOwners(const Metadata& metadata) {
+  if (metadata.owners_size() > kMaxOwners) {
+    return Bad("metadata.owners", absl::StrCat("has ", metadata.owners_size(), " names; at most ",
+                                               kMaxOwners, " are allowed (\"*\": every operator)"));
+  }
+  for (int i = 0; i < metadata.owners_size(); ++i) {
+    const std::string& owner = metadata.owners(i);
+    const std::string field = absl::StrCat("metadata.owners[", i, "]");
+    if (owner != "*") {
+      const absl::Status named = CheckIdentityName(owner);
+      if (!named.ok()) return Bad(field, absl::StrCat(named.message(), "; \"*\": every operator"));
+    }
+    const auto before = metadata.owners().begin() + i;
+    if (std::find(metadata.owners().begin(), before, owner) != before) {
+      return Bad(field, absl::StrCat("'", owner, "' is named before; name each once"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckHead(const TrainingJob& job) {
   STRATA_RETURN_IF_BAD(CheckChoice("apiVersion", job.api_version(), {"strata/v1"}));
@@ -42,7 +67,7 @@ absl::Status CheckHead(const TrainingJob& job) {
   if (name[0] == '-' || name[0] == '.') {
     return Bad("metadata.name", absl::StrCat("'", name, "' must not start with '-' or '.'"));
   }
-  return absl::OkStatus();
+  return CheckOwners(job.metadata());
 }
 
 absl::Status CheckAllPaths(const JobSpec& job) {
@@ -55,57 +80,6 @@ absl::Status CheckAllPaths(const JobSpec& job) {
   STRATA_RETURN_IF_BAD(spec::CheckPath("spec.output.predictions", job.output().predictions()));
   STRATA_RETURN_IF_BAD(spec::CheckPath("spec.output.metrics", job.output().metrics()));
   return spec::CheckPath("spec.output.removed", job.output().removed());
-}
-
-absl::Status CheckBytes(absl::string_view field, const std::string& text, uint64_t least) {
-  absl::StatusOr<uint64_t> bytes = ParseBytes(text);
-  if (!bytes.ok()) return Bad(field, bytes.status().message());
-  return CheckRange(field, *bytes, least, uint64_t{1} << 60);
-}
-
-absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
-  if (s.dram_bytes_per_server().empty()) s.set_dram_bytes_per_server("0");
-  STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.dramBytesPerServer", s.dram_bytes_per_server(), 0));
-  if (s.log_bytes_per_server().empty()) s.set_log_bytes_per_server("1GiB");
-  STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.logBytesPerServer", s.log_bytes_per_server(), 1));
-  if (s.eviction().empty()) s.set_eviction("lrfu");
-  STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.eviction", s.eviction(), {"lrfu", "lfu", "lru"}));
-  if (s.snapshot_bytes_per_second().empty()) s.set_snapshot_bytes_per_second("384MiB");
-  STRATA_RETURN_IF_BAD(
-      CheckBytes("spec.storage.snapshotBytesPerSecond", s.snapshot_bytes_per_second(), 0));
-  if (s.durability().empty()) s.set_durability("logged");
-  if (s.durability() == "replicated") {
-    return Bad(
-        "spec.storage.durability",
-        "'replicated' is not available in this version; give one of: memory, logged, synced");
-  }
-  STRATA_RETURN_IF_BAD(
-      CheckChoice("spec.storage.durability", s.durability(), {"memory", "logged", "synced"}));
-  if (s.ssd().empty()) s.set_ssd("rowfile");
-  STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.ssd", s.ssd(), {"rocksdb", "rowfile"}));
-  // An explicit 0 takes the tier away, whatever else is said; without a size it was forgotten.
-  if (s.gpu_backend() == "host" && s.gpu_bytes_per_server().empty()) {
-    return Bad("spec.storage.gpuBackend",
-               "host, but there is no GPU tier; give spec.storage.gpuBytesPerServer too");
-  }
-  if (s.gpu_bytes_per_server().empty()) s.set_gpu_bytes_per_server("0");
-  STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.gpuBytesPerServer", s.gpu_bytes_per_server(), 0));
-  if (s.gpu_backend().empty()) s.set_gpu_backend("cuda");
-  STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.gpuBackend", s.gpu_backend(), {"cuda", "host"}));
-  if (!s.has_partitions()) s.set_partitions(4096);
-  STRATA_RETURN_IF_BAD(CheckRange("spec.storage.partitions", s.partitions(), 1, 1u << 20));
-  if ((s.partitions() & (s.partitions() - 1)) != 0) {
-    return Bad("spec.storage.partitions", absl::StrCat(s.partitions(), " is not a power of two"));
-  }
-  const uint64_t per_server = s.has_shards_per_server() ? s.shards_per_server() : 1;
-  STRATA_RETURN_IF_BAD(CheckRange("spec.storage.shardsPerServer", per_server, 1, 1u << 20));
-  if (per_server * replicas.servers() > s.partitions()) {
-    return Bad("spec.storage.partitions",
-               absl::StrCat(s.partitions(), " is less than the ", per_server * replicas.servers(),
-                            " shards of ", replicas.servers(),
-                            " servers; a shard is at least one partition"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& output) {
@@ -157,7 +131,10 @@ absl::Status ResolveAccepted(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(spec::CheckMetrics(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveReplicas(job_spec.training(), *job_spec.mutable_replicas()));
   STRATA_RETURN_IF_BAD(spec::ResolveWorker(*job_spec.mutable_worker()));
-  STRATA_RETURN_IF_BAD(ResolveStorage(job_spec.replicas(), *job_spec.mutable_storage()));
+  STRATA_RETURN_IF_BAD(spec::ResolveStorage(job_spec.replicas(), *job_spec.mutable_storage()));
+  if (job_spec.has_recovery()) {
+    STRATA_RETURN_IF_BAD(spec::CheckRecovery(job_spec.recovery()));
+  }
   if (job_spec.has_life_cycle()) {
     STRATA_RETURN_IF_BAD(spec::ResolveLifeCycle(job_spec.training(), job_spec.storage(),
                                                 *job_spec.mutable_life_cycle()));

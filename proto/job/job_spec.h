@@ -10,8 +10,9 @@ namespace strata {
 
 // Fills every absent field with the default that its comment in job.proto states, and checks every
 // value. INVALID_ARGUMENT names the field by its path in the file ("spec.training.batchSize"), the
-// value, the limit, and what to do. Idempotent. Two fields stay absent, because their defaults are
-// those of the machine that uses them: spec.training.threads and spec.storage.shardsPerServer.
+// value, the limit, and what to do. Idempotent. Three fields stay absent, because their defaults
+// are those of the machine that uses them or of the cluster: spec.training.threads,
+// spec.storage.shardsPerServer and spec.recovery.replaceAfter.
 // spec.data.columns.delimiter becomes the character itself.
 absl::Status ResolveJob(TrainingJob& job);
 

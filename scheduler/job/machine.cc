@@ -1,6 +1,7 @@
 #include "scheduler/job/machine.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,7 +58,10 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
   // A server that is another process now than the one that opened the shards lost what it was told
   // of cuts, also where nobody looked while it was replaced.
   for (const ServerSlot& slot : state_.servers()) {
-    servers_.push_back(ServerView{.session = slot.opened_session()});
+    ServerView& view = servers_.emplace_back(ServerView{.session = slot.opened_session()});
+    for (const CopyRecord& copy : slot.chain().members()) {
+      view.copies[copy.server()].session = copy.opened_session();
+    }
   }
   workers_.resize(state_.workers_size());
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), state_.start_step());
@@ -145,9 +149,8 @@ void JobMachine::SayAgain(absl::string_view reason, absl::string_view message, a
 }
 
 bool JobMachine::Hosts(absl::string_view node) const {
-  for (const ServerSlot& slot : state_.servers()) {
-    if (slot.name() == node) return true;
-  }
+  const std::vector<std::string> holders = Holders();
+  if (std::find(holders.begin(), holders.end(), node) != holders.end()) return true;
   for (const WorkerSlot& slot : state_.workers()) {
     if (slot.name() == node) return true;
   }
@@ -155,15 +158,16 @@ bool JobMachine::Hosts(absl::string_view node) const {
 }
 
 void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
-  auto chosen = FreeServers(cluster, job().replicas().servers());
+  auto chosen = FreeChains(cluster);
   if (!chosen.ok()) return WaitForServers(cluster, chosen.status(), now);
   uint32_t cores = 0;
-  for (const std::string& name : *chosen) {
-    const Node* node = cluster.members->Find(name);
-    cores = std::max(cores, node->record.cores());
-    state_.add_servers()->set_name(name);
-  }
   servers_.assign(chosen->size(), {});
+  for (const std::vector<std::string>& chain : *chosen) {
+    const Node* node = cluster.members->Find(chain.front());
+    cores = std::max(cores, node->record.cores());
+    state_.add_servers();
+    BeginChain(cluster, chain, state_.servers_size() - 1, now);
+  }
   for (ShardAssignment& shard : PlaceShards(job(), static_cast<uint32_t>(chosen->size()), cores)) {
     *state_.add_shards() = std::move(shard);
   }
@@ -331,7 +335,10 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   if (JustAdopted()) {
     state_.mutable_adoption()->set_given_back(true);
   } else {
-    for (const ServerSlot& slot : state_.servers()) state_.add_closing(slot.name());
+    const std::vector<std::string> holders = Holders();
+    for (const std::string& name : std::set<std::string>(holders.begin(), holders.end())) {
+      state_.add_closing(name);
+    }
   }
   for (const WorkerSlot& slot : state_.workers()) {
     if (!slot.name().empty()) state_.add_closing(slot.name());

@@ -4,6 +4,7 @@
 // Tested by tests/scheduler/job/machine_lanes_test.cc
 // Tested by tests/scheduler/job/machine_status_test.cc
 // Tested by tests/scheduler/job/machine_recovery_test.cc
+// Tested by tests/scheduler/job/machine_chains_test.cc
 // Tested by tests/scheduler/restored_test.cc
 // Tested by tests/scheduler/adopted_test.cc
 // Tested by tests/scheduler/job/machine_room_test.cc
@@ -26,6 +27,7 @@
 #include "absl/time/time.h"
 #include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
+#include "scheduler/job/chains/chain_machine.h"
 #include "scheduler/job/concerns.h"
 #include "scheduler/job/cuts/cut_coordinator.h"
 #include "scheduler/job/cuts/cut_progress.h"
@@ -60,6 +62,8 @@ struct ClusterView {
   const std::map<std::string, uint32_t>* jobs_of_node = nullptr;
   // The rooms of all servers, without what this job has reserved; made when a server is chosen.
   std::function<Rooms()> rooms;
+  // 32 hexadecimal digits that no other copy of a shard has: made when one joins.
+  std::function<std::string()> draw_log_id;
 };
 
 // A pure state machine, owned and called by ClusterState. After every event it calls Advance, which
@@ -154,7 +158,8 @@ class JobMachine {
   bool LeavesCopies() const;
   void Adopted(absl::string_view how, absl::Time now) { Say("Adopted", how, now); }
   // Adds what `node` is to do for this job, if anything; the bulk (spec, index) only where wanted.
-  void AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const;
+  void AddServerDirective(const Membership& members, const Node& node, bool bulk,
+                          NodeDirective& out) const;
   void AddWorkerDirective(const Membership& members, const Node& node, bool bulk,
                           NodeDirective& out) const;
   JobStatus Status(absl::Time now) const;
@@ -176,6 +181,10 @@ class JobMachine {
   const LedgerRecord* ledger() const { return ledger_ ? &ledger_->record() : nullptr; }
   std::vector<FileWork> TakeFileWork();
   bool Hosts(absl::string_view node) const;
+  // It is not over, and some of its shards have fewer copies than they are to have.
+  bool LacksCopies() const;
+  // Servers that hold its shards, a name for each copy of the shards of one of its servers.
+  std::vector<std::string> Holders() const;
   // Whether it writes, or may remove, checkpoints: its lock is not to be given back yet.
   bool UsesCheckpoints() const;
   // The job is over, and servers may be writing: they have not said yet that they have closed it.
@@ -188,10 +197,20 @@ class JobMachine {
   void Reserve(Rooms& rooms) const;
 
  private:
+  struct CopyView {  // of one copy, by server; likewise
+    uint64_t session = 0;
+    ServerJobReport last;
+    bool lost = false, failed = false, unread = false;  // LOST or FAILED; of the checkpoint
+    std::string why, waits;                             // what it said then; why it tries again
+    uint64_t reports = 0;                               // of this process
+    uint64_t counted = 0;                               // those before the last news of trouble
+  };
   struct ServerView {  // by server slot; repeated by servers, so not recorded
     uint64_t session = 0;
     ServerJobReport last;
     std::string unread, waits;  // its words: on the checkpoint to start from; why it tries again
+    std::map<std::string, CopyView> copies = {};  // where the slot has copies
+    std::set<std::string> troubled = {};          // those with which something was wrong
   };
   struct WorkerView {  // by worker slot
     WorkerJobReport last;
@@ -240,6 +259,8 @@ class JobMachine {
   // machine_room.cc
   const ServerNeed& Need(uint32_t shards) const;
   const ServerNeed& NeedNow(const ClusterView& cluster) const;
+  std::vector<std::pair<std::string, const ServerJobReport*>> LastOfCopies() const;
+  void ReserveOn(const ServerNeed& need, const ServerJobReport& last, ServerRoom& room) const;
   absl::StatusOr<std::vector<std::string>> FreeServers(const ClusterView& cluster,
                                                        uint32_t count) const;
   void WaitForServers(const ClusterView& cluster, const absl::Status& why, absl::Time now);
@@ -290,6 +311,37 @@ class JobMachine {
   void NextGeneration(const CheckpointRecord* from, absl::Time now);
   void StartGeneration(const CheckpointRecord* from);
   bool ServersOpen(const Membership& members) const;
+  static bool IsOpen(const Membership& members, const std::string& server, uint64_t opened_session);
+
+  // machine_chains.cc
+  bool Replicated() const { return job().storage().replicas() > 1; }
+  std::string ShardsOf(int slot) const;
+  // For people: what the job would go back to.
+  std::string DescribeStart() const;
+  std::vector<Candidate> CopyCandidates(const ClusterView& cluster) const;
+  absl::StatusOr<std::vector<std::vector<std::string>>> FreeChains(
+      const ClusterView& cluster) const;
+  std::vector<std::string> FreeChain(const ClusterView& cluster, int slot) const;
+  void BeginChain(const ClusterView& cluster, const std::vector<std::string>& servers, int slot,
+                  absl::Time now);
+  bool NamedClosed(const Membership& members, int slot, const std::string& server) const;
+  CopyFacts FactsOf(const Membership& members, int slot, const CopyRecord& copy) const;
+  ChainFacts ChainFactsOf(const ClusterView& cluster, int slot, absl::Time now);
+  std::optional<CopyRecord> CopyCandidate(const ClusterView& cluster, int slot, absl::Time now);
+  void SeeCopies(const Membership& members, int slot);
+  void NoteTrouble(const Membership& members, int slot);
+  void Configure(const Membership& members, int slot, const ChainChange& change, absl::Time now);
+  void Promote(int slot);
+  bool WatchCopies(const ClusterView& cluster, int slot, absl::Time now);
+  bool CopiesAreLost(int slot, absl::Time now);
+  bool CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now);
+  void TellShort(absl::Time now);
+  int SlotOf(const Node& node, const ServerJobReport& report) const;
+  google::protobuf::RepeatedPtrField<Trouble> TroublesOf(const std::string& node) const;
+  bool OnCopyReport(int slot, const Node& node, const ServerJobReport& report, absl::Time now);
+  void AddChain(const Membership& members, int slot, int place, ServerJobDirective& out) const;
+  void AddCopies(const Membership& members, int slot, ShardServer& out) const;
+  absl::Duration Patience(absl::Duration lease) const;
 
   // machine_concerns.cc
   void LookAround(const ClusterView& cluster, absl::Time now);
@@ -316,6 +368,12 @@ class JobMachine {
   void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
 
   // machine_status.cc
+  void AddSlotDirective(const Membership& members, int slot, int place, bool bulk,
+                        NodeDirective& out) const;
+  void AddHeadDirective(ServerJobDirective& d) const;
+  uint64_t RoutingEpoch() const {
+    return state_.routing_epoch() == 0 ? state_.map_epoch() : state_.routing_epoch();
+  }
   // A directive's part that says which job, and which generation.
   template <typename Directive>
   void Name(Directive* d) const;
@@ -365,11 +423,12 @@ class JobMachine {
   absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
-  std::optional<InputIndex> new_files_;  // of the index; none: the job reads all
-  uint64_t index_fingerprint_ = 0;       // once indexed
-  Schema schema_;                        // likewise
-  RestorePlan restore_plan_;             // likewise, with spec.model.initFrom
-  absl::Time reread_;                    // when a bad reader may try again
+  std::optional<InputIndex> new_files_;              // of the index; none: the job reads all
+  uint64_t index_fingerprint_ = 0;                   // once indexed
+  Schema schema_;                                    // likewise
+  RestorePlan restore_plan_;                         // likewise, with spec.model.initFrom
+  absl::Time reread_;                                // when a bad reader may try again
+  std::map<std::string, absl::Time> failed_copies_;  // by server: not to have one again before
   SlowWorkers slow_workers_;
   Concerns concerns_;
   struct {

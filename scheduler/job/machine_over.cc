@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
@@ -40,10 +41,11 @@ bool JobMachine::UsesCheckpoints() const {
 }
 
 bool JobMachine::ServersClose() const {
-  const auto closes = [this](const ServerSlot& server) {
-    return KeepsRoomOn(server.name()) && !stopped_.contains(server.name());
+  const auto closes = [this](const std::string& server) {
+    return KeepsRoomOn(server) && !stopped_.contains(server);
   };
-  return over() && std::any_of(state_.servers().begin(), state_.servers().end(), closes);
+  const std::vector<std::string> holders = Holders();
+  return over() && std::any_of(holders.begin(), holders.end(), closes);
 }
 
 void JobMachine::Writes(absl::string_view server, bool writes) {
@@ -57,8 +59,8 @@ void JobMachine::Writes(absl::string_view server, bool writes) {
 }
 
 void JobMachine::MayBeWrittenBy(absl::string_view server) {
-  const auto is_it = [server](const ServerSlot& slot) { return slot.name() == server; };
-  const bool held = std::any_of(state_.servers().begin(), state_.servers().end(), is_it);
+  const std::vector<std::string> holders = Holders();
+  const bool held = std::find(holders.begin(), holders.end(), server) != holders.end();
   const bool writes = KeepsRoomOn(server) && !stopped_.contains(server);
   if (held && writes && !STRATA_MUTATION("checkpoint.taken_name_forgotten")) {
     state_.set_left_writers(true);

@@ -15,19 +15,37 @@
 #include "scheduler/state/checkpoint_identity.h"
 
 namespace strata::scheduler {
+namespace {
+
+// A new head has a step in its log before it may count it as committed (R10): it is not lost.
+uint64_t LeastEnd(const ServerJobReport& report) {
+  if (report.copy().ends().empty()) return report.min_clock();
+  uint64_t least = report.copy().ends(0).step();
+  for (const CopyEnd& end : report.copy().ends()) least = std::min<uint64_t>(least, end.step());
+  return std::max<uint64_t>(least, report.min_clock());
+}
+
+}  // namespace
 
 bool JobMachine::ServersOpen(const Membership& members) const {
   bool worker = false;
   for (const WorkerSlot& slot : state_.workers()) worker |= !slot.name().empty();
   if (!worker) return false;
   for (const ServerSlot& slot : state_.servers()) {
-    const Node* node = members.Find(slot.name(), SERVER);
-    if (node == nullptr || slot.opened_generation() != state_.generation() ||
-        slot.opened_session() != node->record.session()) {
-      return false;
+    const bool head = slot.opened_generation() == state_.generation();
+    if (!head || !IsOpen(members, slot.name(), slot.opened_session())) return false;
+    for (const CopyRecord& copy : slot.chain().members()) {
+      const bool opened = copy.opened_generation() == state_.generation();
+      if (!opened || !IsOpen(members, copy.server(), copy.opened_session())) return false;
     }
   }
   return true;
+}
+
+bool JobMachine::IsOpen(const Membership& members, const std::string& server,
+                        uint64_t opened_session) {
+  const Node* const node = members.Find(server, SERVER);
+  return node != nullptr && node->record.session() == opened_session;
 }
 
 bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
@@ -39,7 +57,14 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     if (view.session != session) {
       // The first look after a start of the scheduler is no change.
       if (view.session != 0) ServerBeganAgain(i);
-      view = ServerView{.session = session};
+      view.session = session;
+      view.last.Clear();
+      view.unread.clear();
+      view.waits.clear();
+    }
+    if (slot.has_chain()) {
+      if (WatchCopies(cluster, i, now)) return true;
+      continue;
     }
     ServerFacts facts;
     facts.alive = node != nullptr && node->alive;
@@ -50,6 +75,8 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     facts.keeps_nothing = job().storage().durability() == "memory";
     const absl::Status spare = facts.alive ? absl::OkStatus() : FreeServers(cluster, 1).status();
     facts.replaceable = !facts.alive && spare.ok();
+    facts.patience = Patience(cluster.members->lease());
+    facts.from = DescribeStart();
     switch (JudgeServer(facts, cluster.members->lease())) {
       case ServerVerdict::kFine:
         break;
@@ -72,6 +99,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
         return true;
     }
   }
+  if (Replicated()) TellShort(now);
   return false;
 }
 
@@ -126,8 +154,10 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
     const absl::Status room = FreeServers(cluster, 1).status();
     const bool spare = room.ok();
     ReadFacts facts;
-    facts.doubted = state_.doubted_checkpoint() == folder;
-    facts.same_reader = state_.doubted_by() == state_.servers(i).name();
+    // Of copies each has read it.
+    const bool all_copies = state_.servers(i).chain().full() > 1;
+    facts.doubted = state_.doubted_checkpoint() == folder || all_copies;
+    facts.same_reader = state_.doubted_by() == state_.servers(i).name() && !all_copies;
     facts.another = OtherServer(*cluster.members, i, &facts.others_read) >= 0 || spare;
     switch (JudgeRead(facts)) {
       case ReadVerdict::kWait:
@@ -137,7 +167,9 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
         return true;
       case ReadVerdict::kSetAside:
         Say("CheckpointDamaged",
-            absl::StrCat(folder, " (", why, "; ", state_.doubted_by(), " found damage before)"),
+            absl::StrCat(folder, " (", why, all_copies ? "" : "; ",
+                         all_copies ? "" : state_.doubted_by(),
+                         all_copies ? ")" : " found damage before)"),
             now);
         cuts_->Forget(folder);
         AddSetAside(folder, *state_.mutable_set_aside());
@@ -161,10 +193,17 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
 // place in the job, else another one of the job, whose shards this one gets.
 void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now) {
   const std::string reader = state_.servers(slot).name(), why = servers_[slot].unread;
+  const bool chain = state_.servers(slot).has_chain();
   const auto spare = FreeServers(cluster, 1);
   bool all_read = false;
-  const int other = OtherServer(*cluster.members, slot, &all_read);
-  if (spare.ok()) {
+  // Copies have their places by zones: only a spare server takes one.
+  const int other = chain ? -1 : OtherServer(*cluster.members, slot, &all_read);
+  if (spare.ok() && chain) {
+    ForgetTroubles(reader, *state_.mutable_troubles());
+    state_.set_left_writers(true);
+    BeginChain(cluster, *spare, slot, now);
+    state_.mutable_servers(slot)->mutable_chain()->set_chain_epoch(state_.map_epoch() + 1);
+  } else if (spare.ok()) {
     ForgetTroubles(reader, *state_.mutable_troubles());
     state_.mutable_servers(slot)->Clear();
     state_.mutable_servers(slot)->set_name(spare->front());
@@ -227,6 +266,7 @@ void JobMachine::NextGeneration(const CheckpointRecord* from, absl::Time now) {
 void JobMachine::StartGeneration(const CheckpointRecord* from) {
   const CheckpointRecord start = from == nullptr ? CheckpointRecord() : *from;
   state_.set_phase(OPENING);
+  state_.set_routing_epoch(state_.map_epoch());
   state_.set_restore_from(from == nullptr ? job().model().init_from().checkpoint()
                                           : start.folder());
   state_.clear_restore();
@@ -248,7 +288,13 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
     state_.mutable_evaluations()->RemoveLast();
   }
   for (WorkerView& view : workers_) view = {};
-  for (ServerView& view : servers_) view = ServerView{.session = view.session};
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    ServerView fresh{.session = servers_[i].session};
+    for (const auto& [name, copy] : servers_[i].copies) fresh.copies[name].session = copy.session;
+    servers_[i] = std::move(fresh);
+    if (!state_.servers(i).has_chain()) continue;
+    BeginChainAnew(job().storage().replicas(), *state_.mutable_servers(i)->mutable_chain());
+  }
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), start.step());
   if (bsp()) return;
   const uint64_t tasks = TotalTasks(job(), Reads());
@@ -268,9 +314,11 @@ void JobMachine::SayTroubles(absl::string_view node,
 
 void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now) {
   if (over() || report.generation() != state_.generation() || !cuts_) return;
-  int slot = 0;
-  while (slot < state_.servers_size() && state_.servers(slot).name() != node.record.name()) ++slot;
-  if (slot == state_.servers_size() || servers_[slot].session != node.record.session()) return;
+  const int slot = SlotOf(node, report);
+  if (slot < 0) return;
+  const bool copies = state_.servers(slot).has_chain();
+  if (copies && !OnCopyReport(slot, node, report, now)) return;
+  if (servers_[slot].session != node.record.session()) return;
   ServerSlot& record = *state_.mutable_servers(slot);
   const bool opened = record.opened_generation() == state_.generation();
   const std::string what = absl::StrCat(node.record.name(), ": ", report.message());
@@ -305,7 +353,7 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
   uint64_t refused = 0, clipped = 0;
   LifeCycleCounts life;
   servers_[slot].last = report;
-  SayTroubles(node.record.name(), report.troubles(), now);
+  SayTroubles(node.record.name(), copies ? TroublesOf(node.record.name()) : report.troubles(), now);
   for (const ServerView& view : servers_) {
     refused += view.last.refused_rows();
     clipped += view.last.clipped_rows();
@@ -324,7 +372,7 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
     writing_.Report(cut.cut(), server, cut.written_bytes(), cut.total_bytes(), now);
   }
   if (!bsp()) return;
-  if (!recovery_.Clocks(static_cast<uint32_t>(slot), report.min_clock(), report.max_clock())) {
+  if (!recovery_.Clocks(server, report.min_clock(), report.max_clock(), LeastEnd(report))) {
     RollBack(absl::StrCat("server ", node.record.name(), " is at step ", report.min_clock(),
                           " but step ", recovery_.max_clock(), " was committed"),
              now);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -66,7 +67,10 @@ void JobMachine::WaitForServers(const ClusterView& cluster, const absl::Status& 
                                 absl::Time now) {
   const std::string text =
       GoesOnWithServers() ? DescribeMissing(why.message()) : std::string(why.message());
-  SayAgain(absl::IsResourceExhausted(why) ? "WaitingForRoom" : "WaitingForServers", text, now);
+  SayAgain(absl::IsResourceExhausted(why)    ? "WaitingForRoom"
+           : absl::IsFailedPrecondition(why) ? "WaitingForZones"
+                                             : "WaitingForServers",
+           text, now);
   state_.set_phase(WAITING);
   state_.clear_workers();
   workers_.clear();
@@ -130,30 +134,45 @@ void JobMachine::Reserve(Rooms& rooms) const {
   if (over() && state_.closing().empty()) return;
   const ServerNeed& need =
       Need(static_cast<uint32_t>(state_.shards_size() / state_.servers_size()));
-  for (int i = 0; i < state_.servers_size(); ++i) {
-    const auto room = rooms.find(state_.servers(i).name());
-    if (room == rooms.end() || !KeepsRoomOn(state_.servers(i).name())) continue;
-    // More rows than were thought of are counted as they come.
-    const ServerJobReport& last = servers_[static_cast<size_t>(i)].last;
-    uint64_t rows = 0;
-    for (const ShardReport& shard : last.shards()) rows += shard.dram_bytes();
-    ServerNeed here = need;
-    if (need.guessed && rows > need.row_bytes) {
-      const uint64_t step = std::max<uint64_t>(1, need.row_bytes / kGrowth);
-      const uint64_t more = (rows - need.row_bytes + step - 1) / step * step;
-      here.likely.set_dram_bytes(here.likely.dram_bytes() + more);
-      // They are there, though a server's share may be less by now.
-      here.least.set_dram_bytes(std::max(here.least.dram_bytes(), rows / step * step));
+  for (const auto& [name, last] : LastOfCopies()) {
+    if (const auto room = rooms.find(name); room != rooms.end() && KeepsRoomOn(name)) {
+      ReserveOn(need, *last, room->second);
     }
-    // So are its files: what was thought of them may be more than the share.
-    if (job().storage().directory().empty() && !STRATA_MUTATION("room.files_forgotten")) {
-      here.least.set_disk_bytes(std::max<uint64_t>(here.least.disk_bytes(), last.disk_bytes()));
-    }
-    const std::string& name = spec_.spec().metadata().name();
-    room->second.held.push_back({over() ? absl::StrCat(name, " (closing)") : name,
-                                 ReservedOn(here, room->second.whole),
-                                 need.guessed ? std::max<uint64_t>(1, need.rows) : 0});
   }
+}
+
+// By copy: its server, and what that said last.
+std::vector<std::pair<std::string, const ServerJobReport*>> JobMachine::LastOfCopies() const {
+  std::vector<std::pair<std::string, const ServerJobReport*>> all;
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    const ServerView& view = servers_[static_cast<size_t>(i)];
+    if (!state_.servers(i).has_chain()) all.emplace_back(state_.servers(i).name(), &view.last);
+    for (const auto& [name, copy] : view.copies) all.emplace_back(name, &copy.last);
+  }
+  return all;
+}
+
+void JobMachine::ReserveOn(const ServerNeed& need, const ServerJobReport& last,
+                           ServerRoom& room) const {
+  // More rows than were thought of are counted as they come.
+  uint64_t rows = 0;
+  for (const ShardReport& shard : last.shards()) rows += shard.dram_bytes();
+  ServerNeed here = need;
+  if (need.guessed && rows > need.row_bytes) {
+    const uint64_t step = std::max<uint64_t>(1, need.row_bytes / kGrowth);
+    const uint64_t more = (rows - need.row_bytes + step - 1) / step * step;
+    here.likely.set_dram_bytes(here.likely.dram_bytes() + more);
+    // They are there, though a server's share may be less by now.
+    here.least.set_dram_bytes(std::max(here.least.dram_bytes(), rows / step * step));
+  }
+  // So are its files: what was thought of them may be more than the share.
+  if (job().storage().directory().empty() && !STRATA_MUTATION("room.files_forgotten")) {
+    here.least.set_disk_bytes(std::max<uint64_t>(here.least.disk_bytes(), last.disk_bytes()));
+  }
+  const std::string& name = spec_.spec().metadata().name();
+  room.held.push_back({over() ? absl::StrCat(name, " (closing)") : name,
+                       ReservedOn(here, room.whole),
+                       need.guessed ? std::max<uint64_t>(1, need.rows) : 0});
 }
 
 }  // namespace strata::scheduler

@@ -24,6 +24,24 @@ bool HasDiverged(const WorkerJobReport& last) {
          last.training_auc_weight() == 0;
 }
 
+// Of a server in a chain, as ChainDirective has it; -1: it has none.
+int PlaceOf(const ServerSlot& slot, const std::string& server) {
+  if (!slot.has_chain()) return slot.name() == server ? 0 : -1;
+  const ChainRecord& chain = slot.chain();
+  for (int i = 0; i < chain.members_size(); ++i) {
+    if (chain.members(i).server() == server) return i;
+  }
+  const bool joins = chain.has_joining() && chain.joining().server() == server;
+  return joins ? chain.members_size() : -1;
+}
+
+uint64_t OpenedGeneration(const ServerSlot& slot, int place) {
+  if (!slot.has_chain()) return slot.opened_generation();
+  const ChainRecord& chain = slot.chain();
+  return (place < chain.members_size() ? chain.members(place) : chain.joining())
+      .opened_generation();
+}
+
 }  // namespace
 
 WorkerCounters JobMachine::Counted() const {
@@ -203,7 +221,7 @@ JobShards JobMachine::Shards(const Membership& members) const {
   out.set_name(spec_.spec().metadata().name());
   out.set_state(state_.state());
   out.set_generation(state_.generation());
-  out.set_map_epoch(state_.map_epoch());
+  out.set_map_epoch(RoutingEpoch());
   *out.mutable_spec() = spec_.spec();
   if (index_) {
     *out.mutable_shape() = index_->train().shape();
@@ -216,6 +234,7 @@ JobShards JobMachine::Shards(const Membership& members) const {
     ShardServer* server = out.add_servers();
     server->set_name(slot.name());
     server->set_data_address(OpenAddress(members, slot));
+    if (slot.has_chain()) AddCopies(members, static_cast<int>(i), *server);
     for (const ShardReport& r : servers_[i].last.shards()) reports[r.shard()] = &r;
   }
   for (const ShardAssignment& place : state_.shards()) {
@@ -235,7 +254,8 @@ void JobMachine::Name(Directive* d) const {
   d->set_generation(state_.generation());
 }
 
-void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const {
+void JobMachine::AddServerDirective(const Membership& members, const Node& node, bool bulk,
+                                    NodeDirective& out) const {
   if (over()) {
     const auto& closing = state_.closing();
     if (std::find(closing.begin(), closing.end(), node.record.name()) == closing.end()) return;
@@ -248,39 +268,50 @@ void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& 
   if (state_.phase() < OPENING) return;
   for (int i = 0; i < state_.servers_size(); ++i) {
     const ServerSlot& slot = state_.servers(i);
-    if (slot.name() != node.record.name()) continue;
-    ServerJobDirective* d = out.add_server_jobs();
-    Name(d);
-    d->set_map_epoch(state_.map_epoch());
-    d->set_server_index(static_cast<uint32_t>(i));
-    d->set_restore_from(state_.restore_from());
-    d->set_start_step(state_.start_step());
-    if (state_.has_restore()) *d->mutable_restore() = state_.restore();
-    d->set_was_open(slot.opened_generation() == state_.generation());
-    *d->mutable_lane_sessions() = state_.lane_sessions();
-    d->set_lane_sessions_known(true);
-    d->set_lane_epoch(state_.lane_epoch());
-    d->set_index_fingerprint(index_fingerprint_);
-    if (ledger_) d->set_closed_below(ledger_->closed_below());
-    if (ledger_) d->set_given_up_through(cuts_->OverThrough());
-    for (const CutRecord& cut : cuts_->book().pending()) {
-      if (cut.has_manifest()) continue;
-      CutDirective* c = d->add_cuts();
-      c->set_cut(cut.cut());
-      c->set_step(cut.step());
-      c->set_directory(cut.folder());
-      if (cut.folder().empty()) continue;
-      c->set_base(cuts_->BaseCut(state_.generation()));
-      c->set_follow(cuts_->config().full_every > 1);
-    }
-    if (!bulk) return;
-    *d->mutable_spec() = spec_.spec();
-    *d->mutable_shape() = index_->train().shape();
-    *d->mutable_shards() = state_.shards();
-    if (spec_.has_init_schema() && !state_.restore_from().empty() && !state_.has_restore()) {
-      *d->mutable_restore_plan() = restore_plan_;
-    }
-    return;
+    const int place = PlaceOf(slot, node.record.name());
+    if (place >= 0) AddSlotDirective(members, i, place, bulk, out);
+  }
+}
+
+// To the head, or to another copy: sessions and cuts are the head's business.
+void JobMachine::AddSlotDirective(const Membership& members, int slot, int place, bool bulk,
+                                  NodeDirective& out) const {
+  const ServerSlot& record = state_.servers(slot);
+  ServerJobDirective* d = out.add_server_jobs();
+  Name(d);
+  d->set_map_epoch(RoutingEpoch());
+  d->set_server_index(static_cast<uint32_t>(slot));
+  d->set_restore_from(state_.restore_from());
+  d->set_start_step(state_.start_step());
+  if (state_.has_restore()) *d->mutable_restore() = state_.restore();
+  d->set_was_open(OpenedGeneration(record, place) == state_.generation());
+  d->set_index_fingerprint(index_fingerprint_);
+  if (ledger_) d->set_closed_below(ledger_->closed_below());
+  if (ledger_) d->set_given_up_through(cuts_->OverThrough());
+  if (record.has_chain()) AddChain(members, slot, place, *d);
+  if (place == 0) AddHeadDirective(*d);
+  if (!bulk) return;
+  *d->mutable_spec() = spec_.spec();
+  *d->mutable_shape() = index_->train().shape();
+  *d->mutable_shards() = state_.shards();
+  if (spec_.has_init_schema() && !state_.restore_from().empty() && !state_.has_restore()) {
+    *d->mutable_restore_plan() = restore_plan_;
+  }
+}
+
+void JobMachine::AddHeadDirective(ServerJobDirective& d) const {
+  *d.mutable_lane_sessions() = state_.lane_sessions();
+  d.set_lane_sessions_known(true);
+  d.set_lane_epoch(state_.lane_epoch());
+  for (const CutRecord& cut : cuts_->book().pending()) {
+    if (cut.has_manifest()) continue;
+    CutDirective* c = d.add_cuts();
+    c->set_cut(cut.cut());
+    c->set_step(cut.step());
+    c->set_directory(cut.folder());
+    if (cut.folder().empty()) continue;
+    c->set_base(cuts_->BaseCut(state_.generation()));
+    c->set_follow(cuts_->config().full_every > 1);
   }
 }
 
@@ -311,7 +342,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
     d->mutable_vocabulary_beginnings()->Assign(counts.begin(), counts.end());
     return;
   }
-  d->set_map_epoch(state_.map_epoch());
+  d->set_map_epoch(RoutingEpoch());
   d->set_start_step(state_.start_step());
   for (const ServerSlot& slot : state_.servers()) {
     d->add_server_addresses(OpenAddress(members, slot));

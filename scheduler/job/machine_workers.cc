@@ -32,7 +32,7 @@ std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRo
 }
 
 void JobMachine::ChooseFirstWorkers(const ClusterView& cluster, absl::Time now) {
-  auto servers = FreeServers(cluster, job().replicas().servers());
+  auto servers = FreeChains(cluster);
   if (!servers.ok()) return WaitForServers(cluster, servers.status(), now);
   auto workers = ChooseWorkers(Candidates(cluster, WORKER), job().replicas().workers(), bsp(), "");
   if (absl::IsFailedPrecondition(workers.status())) {

@@ -12,7 +12,8 @@ namespace {
 // How long it may be silent before another takes its place.
 absl::Duration Patience(const ServerFacts& facts, absl::Duration lease) {
   const bool nothing_to_lose = !facts.opened || facts.keeps_nothing;
-  return nothing_to_lose ? lease : lease * (1 + kReturnLeases);
+  if (nothing_to_lose) return lease;
+  return facts.patience > absl::ZeroDuration() ? facts.patience : lease * (1 + kReturnLeases);
 }
 
 std::string TimeOfDay(absl::Time time) {
@@ -51,8 +52,36 @@ std::string DescribeSilentServer(absl::string_view name, absl::string_view addre
                   facts.replaceable
                       ? absl::StrCat("; else another server takes its place", when)
                       : absl::StrCat(", or start another server, which takes its place", when),
-                  " from the last checkpoint");
+                  " from ", facts.from);
   return text;
+}
+
+std::string DescribeAwayCopies(absl::string_view shards, const std::vector<AwayCopy>& away,
+                               const ServerFacts& facts, absl::Duration lease) {
+  absl::Time last = absl::InfinitePast();
+  std::vector<std::string> each;
+  for (const AwayCopy& copy : away) {
+    std::string text = absl::StrCat("server ", copy.server);
+    if (!copy.lost.empty()) {
+      absl::StrAppend(&text, " has lost its copy (", copy.lost, ")");
+    } else if (copy.last_seen != absl::InfinitePast()) {
+      absl::StrAppend(&text, " is silent since ", TimeOfDay(copy.last_seen));
+      last = std::max(last, copy.last_seen);
+    } else {
+      absl::StrAppend(&text, " is silent");
+    }
+    each.push_back(std::move(text));
+  }
+  const std::string when = last == absl::InfinitePast()
+                               ? ""
+                               : absl::StrCat(" after ", TimeOfDay(last + Patience(facts, lease)));
+  return absl::StrCat(
+      "the last copies of ", shards, " are away: ", absl::StrJoin(each, ", "),
+      "; the job waits for one of those that are silent. Start it again with the --name and --dir "
+      "that it had",
+      facts.replaceable ? "; else other servers take their place"
+                        : ", or start another server, which takes their place",
+      when, " from ", facts.from);
 }
 
 ReadVerdict JudgeRead(const ReadFacts& facts) {
@@ -108,12 +137,14 @@ void RecoveryCoordinator::ProcessChanged(uint32_t server) {
   servers_[server] = View{begin_clock_, false, max_clock_, max_clock_};
 }
 
-bool RecoveryCoordinator::Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock) {
+bool RecoveryCoordinator::Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock,
+                                 uint64_t least_end) {
   View& view = servers_[server];
   // A late report of the same process changes nothing: clocks do not go back.
   view.min_clock = std::max(view.min_clock, min_clock);
   view.spoke = true;
-  if (view.min_clock + 1 < view.floor && !STRATA_MUTATION("recovery.lost_steps_unseen"))
+  if (std::max(view.min_clock, least_end) + 1 < view.floor &&
+      !STRATA_MUTATION("recovery.lost_steps_unseen"))
     return false;
   max_clock_ = std::max({max_clock_, min_clock, max_clock});
   view.floor = view.next_floor;

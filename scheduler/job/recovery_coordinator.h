@@ -21,6 +21,10 @@ struct ServerFacts {
   bool keeps_nothing = false;  // durability `memory`: a process's end loses its shards
   bool replaceable = false;    // another live server could take its place
   bool name_taken = false;     // a worker has its name: it cannot come back while that lives
+  // How long one whose disk holds its shards may be silent (spec.recovery.replaceAfter); zero: a
+  // lease and kReturnLeases.
+  absl::Duration patience = absl::ZeroDuration();
+  std::string from = "the last checkpoint";  // what the job would go back to, for people
 };
 
 enum class ServerVerdict {
@@ -31,7 +35,8 @@ enum class ServerVerdict {
 };
 
 // Deadlines: a server with nothing to lose (its shards were not open yet, or are gone with its
-// process) is replaced when its lease lapses; one whose disk holds its shards, kReturnLeases later.
+// process) is replaced when its lease lapses; one whose disk holds its shards, kReturnLeases later,
+// or when spec.recovery.replaceAfter is over.
 // Without another server the job waits for it.
 inline constexpr int kReturnLeases = 20;
 ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease);
@@ -41,6 +46,15 @@ ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease);
 std::string DescribeSilentServer(absl::string_view name, absl::string_view address,
                                  absl::Time last_seen, const ServerFacts& facts,
                                  absl::Duration lease);
+
+// The same of shards whose full copies are all away: one of them may come back.
+struct AwayCopy {
+  std::string server;
+  absl::Time last_seen;  // infinitely past when it is not known any more
+  std::string lost;      // what it said when it came back without them; empty: it did not
+};
+std::string DescribeAwayCopies(absl::string_view shards, const std::vector<AwayCopy>& away,
+                               const ServerFacts& facts, absl::Duration lease);
 
 // What is known where a server could not read the checkpoint that its job was to start from: it
 // found damage (DATA_LOSS). That may be the checkpoint's, or the server's own.
@@ -91,8 +105,12 @@ class RecoveryCoordinator {
   // A generation begins at `clock`.
   void Begin(uint32_t servers, uint64_t clock);
   void ProcessChanged(uint32_t server);
-  // An open server's smallest and largest clock. False: steps are lost; roll back.
-  bool Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock);
+  // An open server's smallest and largest clock. False: steps are lost; roll back. `least_end`:
+  // smallest step that is the last of a shard's log, where some of that may not be committed yet.
+  bool Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock, uint64_t least_end);
+  bool Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock) {
+    return Clocks(server, min_clock, max_clock, min_clock);
+  }
 
   // Smallest and largest of what is known.
   uint64_t min_clock() const;

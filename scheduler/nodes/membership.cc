@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "proto/core/zone.h"
 
 namespace strata::scheduler {
 namespace {
@@ -26,7 +27,15 @@ absl::Status Check(const NodeReport& report) {
   if (report.role() == SERVER && report.data_address().empty()) {
     return absl::InvalidArgumentError("data_address is empty; a server must say where it listens");
   }
-  return absl::OkStatus();
+  if (report.zone().empty()) return absl::OkStatus();
+  const absl::Status zone = CheckZone(report.zone());
+  return zone.ok() ? zone : absl::InvalidArgumentError(absl::StrCat("zone ", zone.message()));
+}
+
+// What it could not reach may be many, of whoever it says that it is.
+void Remember(const NodeReport& report, Node& node) {
+  node.peers.assign(report.peers().begin(),
+                    report.peers().begin() + std::min(report.peers_size(), Membership::kMaxPeers));
 }
 
 void Describe(const NodeReport& report, NodeRecord& record) {
@@ -49,11 +58,7 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_gpu_given(report.gpu_given());
   record.set_disk_id(report.disk_id());
   record.set_disk_job_bytes(report.disk_job_bytes());
-}
-
-std::vector<PeerTrouble> PeersOf(const NodeReport& report) {
-  const int told = std::min(report.peers_size(), Membership::kMaxPeers);
-  return {report.peers().begin(), report.peers().begin() + told};
+  record.set_zone(report.zone());
 }
 
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
@@ -86,10 +91,10 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
     }
     Admission admission{.session = node.record.session(), .revived = !node.alive};
     Describe(report, node.record);
+    Remember(report, node);
     node.last_seen = now;
     node.silence = absl::ZeroDuration();
     node.alive = true;
-    node.peers = PeersOf(report);
     return admission;
   }
   if (report.session() != 0) {
@@ -125,10 +130,10 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   admission.revived = !node.alive;
   node.record.set_session(admission.session);
   Describe(report, node.record);
+  Remember(report, node);
   node.last_seen = now;
   node.silence = absl::ZeroDuration();
   node.alive = true;
-  node.peers = PeersOf(report);
   return admission;
 }
 

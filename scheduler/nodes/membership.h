@@ -21,7 +21,7 @@ struct Node {
   absl::Time last_seen;    // for people; decides nothing
   absl::Duration silence;  // since then, as far as the scheduler heard; below 0: time to return
   bool alive = false;      // heard of within a lease
-  std::vector<PeerTrouble> peers = {};  // whom it cannot reach, as it said last
+  std::vector<PeerTrouble> peers = {};  // processes that it could not reach when it spoke last
 };
 
 // A pure state machine: one thread, no clock. Rules:
@@ -40,8 +40,8 @@ class Membership {
   static constexpr size_t kMaxNodes = 4096;
   static constexpr size_t kMaxReplaced = 16;
   static constexpr size_t kMaxNameBytes = 253;
-  // Of those that a node cannot reach, no more are looked at.
-  static constexpr int kMaxPeers = 64;
+  // Of a report, as many are remembered: more than one's neighbours in all jobs.
+  static constexpr int kMaxPeers = 256;
   // A node that lost its scheduler looks for it with pauses of up to two seconds (its own and the
   // channel's), however short the lease: silence soon after a restart says nothing.
   static constexpr absl::Duration kReturnTime = absl::Seconds(5);

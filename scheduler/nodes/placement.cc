@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
@@ -53,6 +57,42 @@ std::string RemoveFull(std::vector<Candidate>& live, const ServerNeed& need) {
                             [&need](const Candidate& c) { return !Fits(need, c.room); }),
              live.end());
   return text;
+}
+
+// Whether there are zones for so many copies.
+absl::Status CheckZones(const std::vector<Candidate>& live, uint32_t replicas) {
+  std::map<std::string, std::vector<std::string>> zones;
+  for (const Candidate& c : live) zones[c.zone].push_back(c.name);
+  if (zones.size() >= replicas) return absl::OkStatus();
+  std::string text;
+  for (auto& [zone, names] : zones) {
+    std::sort(names.begin(), names.end());
+    absl::StrAppend(&text, text.empty() ? "" : ", ", zone);
+    if (names.size() > 1 || names.front() != zone) {
+      absl::StrAppend(&text, " (", absl::StrJoin(names, ", "), ")");
+    }
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "waiting for zones: spec.storage.replicas wants ", replicas, " copies of each shard in ",
+      replicas, " zones, ", zones.size(), " there", text.empty() ? "" : ": ", text,
+      "; start a server elsewhere (strata-server --zone; default: each is one), or lower "
+      "replicas"));
+}
+
+// Servers of other zones are there, and are full: the `nth` copy of a shard has no place.
+absl::Status NoRoomForCopy(const std::vector<Candidate>& live, const std::set<std::string>& zones,
+                           uint32_t nth, uint32_t replicas, const ServerNeed& need) {
+  std::string full;
+  size_t told = 0;
+  for (const Candidate& c : live) {
+    if (zones.count(c.zone) > 0 || ++told > kServersTold) continue;
+    const ServerNeed all = TimesOf(need, c.copies + 1);
+    absl::StrAppend(&full, "; ", DescribeRoom(c.name, all, c.room), " and would have ",
+                    c.copies + 1, c.copies == 0 ? " copy" : " copies");
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("waiting for room: copy ", nth, " of ", replicas, " of a shard (",
+                   NeedText(need.likely), " a server's shards) has none in another zone", full));
 }
 
 // CheckGpus, of one role: `what` asks for a GPU that `able` says a node has; `remedy` ends the
@@ -190,6 +230,53 @@ absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> li
   for (uint32_t i = 0; i < count; ++i) names.push_back(live[i].name);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string ZoneOf(const NodeRecord& server) {
+  return server.zone().empty() ? server.name() : server.zone();
+}
+
+std::string ChooseCopy(const std::vector<Candidate>& live, const std::set<std::string>& zones,
+                       const std::string& after, const ServerNeed& need) {
+  const Candidate* best = nullptr;
+  const auto order = [&after](const Candidate& c) {
+    return std::make_tuple(c.copies, c.name <= after, c.name);
+  };
+  for (const Candidate& c : live) {
+    if (!c.able || zones.count(c.zone) > 0 || !Fits(TimesOf(need, c.copies + 1), c.room)) continue;
+    if (best == nullptr || order(c) < order(*best)) best = &c;
+  }
+  return best == nullptr ? "" : best->name;
+}
+
+absl::StatusOr<std::vector<std::vector<std::string>>> ChooseCopies(
+    std::vector<Candidate> live, const std::vector<std::string>& heads, uint32_t replicas,
+    const ServerNeed& need) {
+  RemoveUnable(live);
+  const absl::Status zones = CheckZones(live, replicas);
+  if (!zones.ok()) return zones;
+  std::vector<std::vector<std::string>> chains;
+  std::vector<std::set<std::string>> used;  // zones of each
+  for (const std::string& head : heads) {
+    chains.push_back({head});
+    const auto at = std::find_if(live.begin(), live.end(),
+                                 [&head](const Candidate& c) { return c.name == head; });
+    used.push_back({at == live.end() ? head : at->zone});
+    if (at != live.end()) ++at->copies;
+  }
+  // By rounds, so that the second copies are spread before the third.
+  for (uint32_t copy = 1; copy < replicas; ++copy) {
+    for (size_t i = 0; i < heads.size(); ++i) {
+      const std::string name = ChooseCopy(live, used[i], heads[i], need);
+      const auto at = std::find_if(live.begin(), live.end(),
+                                   [&name](const Candidate& c) { return c.name == name; });
+      if (name.empty()) return NoRoomForCopy(live, used[i], copy + 1, replicas, need);
+      chains[i].push_back(name);
+      used[i].insert(at->zone);
+      ++at->copies;
+    }
+  }
+  return chains;
 }
 
 absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> live, uint32_t count,

@@ -3,6 +3,7 @@
 #define STRATA_SCHEDULER_NODES_PLACEMENT_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,12 @@ struct Candidate {
   std::string device_class;  // "cpu", or what tells GPUs of one make from others
   bool able = true;          // false: it lacks the GPU that the job asks for, and is never taken
   ServerRoom room = {};      // of servers: without what the job itself has there
+  std::string zone = "";     // of servers
+  uint32_t copies = 0;       // of this job's shards that a server has
 };
+
+// Where a server's copies are apart from those of others: its zone or, where it names none, itself.
+std::string ZoneOf(const NodeRecord& server);
 
 // What a worker would compute a job of this spec with: fills the candidate's numerics id and class.
 // False, and so `able`: the job names a GPU that the worker has not, or a precision that only a GPU
@@ -49,6 +55,19 @@ absl::Status CheckReplicas(const JobSpec& spec);
 // each has free, and who holds it.
 absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live, uint32_t count,
                                                        const ServerNeed& need = {});
+
+// For the shards of each of `heads` the servers of so many copies, that head first. Each further
+// copy is on a server of another zone that has room for all its copies: on the one with the fewest,
+// then on the next by name after the head. FAILED_PRECONDITION: there are fewer zones than copies;
+// names them. RESOURCE_EXHAUSTED: no server of another zone has the room.
+absl::StatusOr<std::vector<std::vector<std::string>>> ChooseCopies(
+    std::vector<Candidate> live, const std::vector<std::string>& heads, uint32_t replicas,
+    const ServerNeed& need);
+
+// A server for one more copy, in none of `zones`, by the same rules; "": there is none. `after`:
+// name of the head.
+std::string ChooseCopy(const std::vector<Candidate>& live, const std::set<std::string>& zones,
+                       const std::string& after, const ServerNeed& need);
 
 // `count` workers without a job, by name. Where `same_numerics`, all have one numerics id: `wanted`
 // if it is not empty, else the first (by name) of which there are enough. UNAVAILABLE says how many

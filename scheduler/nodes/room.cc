@@ -183,6 +183,14 @@ MemoryNeed ReservedOn(const ServerNeed& need, const MemoryNeed& whole) {
   return out;
 }
 
+ServerNeed TimesOf(ServerNeed need, uint32_t times) {
+  for (const Resource& r : kResources) {
+    r.set(need.least, r.bytes(need.least) * times);
+    r.set(need.likely, r.bytes(need.likely) * times);
+  }
+  return need;
+}
+
 MemoryNeed HeldOf(const ServerRoom& room) {
   MemoryNeed sum;
   for (const Holding& h : room.held) {

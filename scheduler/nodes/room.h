@@ -68,6 +68,9 @@ void TakeBeside(Rooms& rooms);
 // server that it has alone.
 MemoryNeed ReservedOn(const ServerNeed& need, const MemoryNeed& whole);
 
+// Of so many of them on one server.
+ServerNeed TimesOf(ServerNeed need, uint32_t times);
+
 // What is reserved there.
 MemoryNeed HeldOf(const ServerRoom& room);
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/strata/job.pb.h"
@@ -70,6 +71,9 @@ TEST_CASE("a minimal job gets every default of job.proto", "[job_spec]") {
   CHECK(s.replicas().workers() == 1);
   CHECK(s.storage().dram_bytes_per_server() == "0");
   CHECK(s.storage().durability() == "logged");
+  CHECK(s.storage().replicas() == 1);
+  CHECK(s.storage().min_replicas() == 1);
+  CHECK_FALSE(s.has_recovery());
   CHECK(s.storage().partitions() == 4096);
   CHECK(s.storage().log_bytes_per_server() == "1GiB");
   CHECK_FALSE(s.storage().has_shards_per_server());
@@ -333,12 +337,8 @@ TEST_CASE("what workers compute with is checked", "[job_spec]") {
 }
 
 TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
-  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_durability("replicated"); }) ==
-        "spec.storage.durability: 'replicated' is not available in this version; give one of: "
-        "memory, "
-        "logged, synced");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_durability("disk"); }) ==
-        "spec.storage.durability: 'disk' is not one of: memory, logged, synced");
+        "spec.storage.durability: 'disk' is not one of: memory, logged, synced, replicated");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_partitions(1000); }) ==
         "spec.storage.partitions: 1000 is not a power of two");
   CHECK(SpecProblem([](JobSpec& s) {
@@ -371,6 +371,95 @@ TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
         "spec.checkpoint.keep: 0 is outside the limits; give a number from 1 to 1000000");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_output()->set_predictions("p"); }) ==
         "spec.output.predictions: needs held-out files; name them in spec.data.eval");
+}
+
+TEST_CASE("copies of shards and durability say each other", "[job_spec]") {
+  const auto resolved = [](const std::function<void(StorageSpec&)>& change) {
+    TrainingJob job = Minimal();
+    change(*job.mutable_spec()->mutable_storage());
+    REQUIRE(ResolveJob(job).ok());
+    return job.spec().storage();
+  };
+  const StorageSpec by_level = resolved([](StorageSpec& s) { s.set_durability("replicated"); });
+  CHECK(by_level.replicas() == 2);
+  CHECK(by_level.min_replicas() == 1);
+  const StorageSpec by_number = resolved([](StorageSpec& s) { s.set_replicas(3); });
+  CHECK(by_number.durability() == "replicated");
+  CHECK(by_number.replicas() == 3);
+  CHECK(resolved([](StorageSpec& s) { s.set_replicas(1); }).durability() == "logged");
+  const auto problem = [](const char* durability, uint32_t replicas) {
+    return SpecProblem([&](JobSpec& s) {
+      s.mutable_storage()->set_durability(durability);
+      s.mutable_storage()->set_replicas(replicas);
+    });
+  };
+  CHECK(problem("replicated", 2) == "OK");
+  for (const char* level : {"memory", "logged", "synced"}) {
+    CHECK(problem(level, 1) == "OK");
+    CHECK(problem(level, 2) ==
+          std::string("spec.storage.replicas: 2 copies need spec.storage.durability replicated, "
+                      "not ") +
+              level + "; give that, or replicas: 1");
+  }
+  CHECK(problem("replicated", 1) ==
+        "spec.storage.durability: 'replicated' needs copies, but spec.storage.replicas is 1; give "
+        "2 or more, or durability logged");
+  for (const uint32_t replicas : {0u, 17u}) {
+    CHECK(problem("", replicas) == "spec.storage.replicas: " + std::to_string(replicas) +
+                                       " is outside the limits; give a number from 1 to 16");
+  }
+  const auto least = [](uint32_t min_replicas) {
+    return SpecProblem([&](JobSpec& s) {
+      s.mutable_storage()->set_replicas(2);
+      s.mutable_storage()->set_min_replicas(min_replicas);
+    });
+  };
+  CHECK(least(1) == "OK");
+  CHECK(least(2) == "OK");
+  for (const uint32_t bad : {0u, 3u}) {
+    CHECK(least(bad) == "spec.storage.minReplicas: " + std::to_string(bad) +
+                            " is outside the limits; give a number from 1 to 2, which "
+                            "spec.storage.replicas is");
+  }
+}
+
+TEST_CASE("how long a server may stay away is a time within limits", "[job_spec]") {
+  const auto problem = [](const std::string& text) {
+    return SpecProblem([&](JobSpec& s) { s.mutable_recovery()->set_replace_after(text); });
+  };
+  for (const char* good : {"", "1s", "1000ms", "90s", "1.5h", "720h"}) {
+    INFO(good);
+    CHECK(problem(good) == "OK");
+  }
+  for (const char* bad : {"90", "s", "-5s", "+5s", "1h30m", "90 s", "90d", "inf", "1e3s", "1us"}) {
+    CHECK(problem(bad) == std::string("spec.recovery.replaceAfter: '") + bad +
+                              "' is not a time; write a number with ms, s, m or h, as in \"90s\"");
+  }
+  for (const char* bad : {"0s", "999ms", "721h", "99999999999h"}) {
+    CHECK(problem(bad) == std::string("spec.recovery.replaceAfter: '") + bad +
+                              "' is outside the limits; give a time from 1s to 720h");
+  }
+}
+
+TEST_CASE("owners are names of certificates, each once", "[job_spec]") {
+  const auto problem = [](const std::vector<std::string>& owners) {
+    return Problem([&](TrainingJob& j) {
+      for (const std::string& owner : owners) j.mutable_metadata()->add_owners(owner);
+    });
+  };
+  CHECK(problem({"alice", "bob-2", "team_a.ops", "*"}) == "OK");
+  CHECK(problem({"alice", ""}) ==
+        "metadata.owners[1]: the name is empty; a name has letters, digits, '.', '_' and '-', and "
+        "begins with a letter or a digit; \"*\": every operator");
+  CHECK(problem({"-alice"}).substr(0, 19) == "metadata.owners[0]:");
+  CHECK(problem({"alice", "bob", "alice"}) ==
+        "metadata.owners[2]: 'alice' is named before; name each once");
+  std::vector<std::string> many;
+  for (int i = 0; i < 65; ++i) many.push_back("op" + std::to_string(i));
+  CHECK(problem(many) ==
+        "metadata.owners: has 65 names; at most 64 are allowed (\"*\": every operator)");
+  many.pop_back();
+  CHECK(problem(many) == "OK");
 }
 
 TEST_CASE("paths that the kernel would read otherwise are refused by field and path",

@@ -173,7 +173,7 @@ void CutsCluster::RestartWorker(size_t worker) {
 uint64_t CutsCluster::given_up() const {
   const Node* node = state_.members().Find("s0");
   NodeDirective d;
-  state_.jobs().at(1)->AddServerDirective(*node, false, d);
+  state_.jobs().at(1)->AddServerDirective(state_.members(), *node, false, d);
   return d.server_jobs(0).given_up_through();
 }
 

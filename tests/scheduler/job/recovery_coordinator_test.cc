@@ -78,6 +78,49 @@ TEST_CASE("a silent server is named with place, time and remedy", "[scheduler]")
         "it had; else another server takes its place from the last checkpoint");
 }
 
+TEST_CASE("a job file says how long a server is waited for", "[scheduler]") {
+  ServerFacts f{.alive = false, .silent = absl::Minutes(2), .opened = true, .replaceable = true};
+  f.patience = absl::Minutes(2);
+  CHECK(JudgeServer(f, kLease) == ServerVerdict::kWait);
+  f.silent += absl::Milliseconds(1);
+  CHECK(JudgeServer(f, kLease) == ServerVerdict::kReplace);
+  // Who has nothing to lose is not waited for.
+  f.opened = false;
+  f.silent = kLease + absl::Milliseconds(1);
+  CHECK(JudgeServer(f, kLease) == ServerVerdict::kReplace);
+}
+
+TEST_CASE("copies that are all away are named, with until when they are waited for",
+          "[scheduler]") {
+  const absl::Time seen =
+      absl::FromCivil(absl::CivilSecond(2026, 3, 4, 5, 6, 7), absl::UTCTimeZone());
+  ServerFacts f{.opened = true, .replaceable = true};
+  f.patience = absl::Seconds(60);
+  f.from = "checkpoint /c/step-5";
+  CHECK(
+      DescribeAwayCopies("shards 0-3",
+                         {{"s0", seen, ""}, {"s1", seen + absl::Seconds(2), ""}, {"s2", seen, "x"}},
+                         f, kLease) ==
+      "the last copies of shards 0-3 are away: server s0 is silent since 05:06:07 UTC, server s1 "
+      "is silent since 05:06:09 UTC, server s2 has lost its copy (x); the job waits for one of "
+      "those that are silent. Start it again with the --name and --dir that it had; else other "
+      "servers take their place after 05:07:09 UTC from checkpoint /c/step-5");
+}
+
+// A promoted copy has a step in its log before it may count it as committed.
+TEST_CASE("a step that is in the log and not committed yet is not lost", "[scheduler]") {
+  RecoveryCoordinator c;
+  c.Begin(2, 0);
+  for (uint64_t step = 1; step <= 10; ++step) {
+    CHECK(c.Clocks(0, step, step));
+    CHECK(c.Clocks(1, step, step));
+  }
+  c.ProcessChanged(0);
+  RecoveryCoordinator lost = c;
+  CHECK(c.Clocks(0, 8, 8, 10));
+  CHECK_FALSE(lost.Clocks(0, 8, 8, 8));
+}
+
 TEST_CASE("a checkpoint is set aside when two servers find it damaged", "[scheduler]") {
   // The first to say so is one reader.
   CHECK(JudgeRead({.another = true}) == ReadVerdict::kReadAgain);

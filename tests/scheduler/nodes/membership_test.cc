@@ -47,6 +47,31 @@ TEST_CASE("registration gives a session once, however often it is repeated", "[s
   REQUIRE(members.Report(Report("b", 1), kStart, next)->session == 8);
 }
 
+TEST_CASE("a zone's name is checked, and kept with what the node cannot reach", "[scheduler]") {
+  Membership members(kLease);
+  uint64_t next = 7;
+  NodeReport report = Report("a", 1);
+  for (const std::string& bad :
+       {std::string("rack 1"), std::string("a/b"), std::string("r\n"), std::string(65, 'z')}) {
+    report.set_zone(bad);
+    const absl::Status s = members.Report(report, kStart, next).status();
+    INFO(s);
+    CHECK(absl::IsInvalidArgument(s));
+    CHECK(s.message().find("zone ") == 0);
+    CHECK(s.message().find("1 to 64 letters, digits, '.', '_' and '-'") != std::string::npos);
+  }
+  CHECK(next == 7);
+  report.set_zone("Rack-1.b_2" + std::string(54, 'z'));
+  for (int i = 0; i < Membership::kMaxPeers + 5; ++i) report.add_peers()->set_name("p");
+  REQUIRE(members.Report(report, kStart, next).ok());
+  CHECK(members.Find("a")->record.zone() == report.zone());
+  CHECK(members.Find("a")->peers.size() == static_cast<size_t>(Membership::kMaxPeers));
+  report.set_session(7);
+  report.clear_peers();
+  REQUIRE(members.Report(report, kStart, next).ok());
+  CHECK(members.Find("a")->peers.empty());
+}
+
 TEST_CASE("a new incarnation fences the old one for good", "[scheduler]") {
   Membership members(kLease);
   uint64_t next = 1;

@@ -64,6 +64,60 @@ TEST_CASE("servers with the least to do are taken", "[scheduler]") {
   REQUIRE(absl::IsUnavailable(ChooseServers(live, 5).status()));
 }
 
+// A server in a zone, with copies of the job already, and room for so many bytes.
+Candidate In(const std::string& zone, const std::string& name, uint32_t copies = 0,
+             uint64_t bytes = 0) {
+  Candidate c = {.name = name};
+  c.zone = zone;
+  c.copies = copies;
+  c.room.whole.set_dram_bytes(bytes);
+  return c;
+}
+
+TEST_CASE("copies are on servers of other zones, spread over them", "[scheduler]") {
+  using Chains = std::vector<std::vector<std::string>>;
+  const std::vector<Candidate> racks = {In("a", "s0"), In("a", "s1"), In("b", "s2"), In("b", "s3")};
+  CHECK(*ChooseCopies(racks, {"s0", "s1", "s2", "s3"}, 2, {}) ==
+        Chains{{"s0", "s2"}, {"s1", "s3"}, {"s2", "s0"}, {"s3", "s1"}});
+  // Those without a copy first.
+  CHECK(*ChooseCopies(racks, {"s0"}, 2, {}) == Chains{{"s0", "s2"}});
+  CHECK(*ChooseCopies({In("a", "s0"), In("b", "s1"), In("c", "s2")}, {"s0", "s1"}, 2, {}) ==
+        Chains{{"s0", "s2"}, {"s1", "s2"}});  // the next by name after the head
+  CHECK(*ChooseCopies({In("a", "s0"), In("b", "s1"), In("c", "s2")}, {"s1"}, 3, {}) ==
+        Chains{{"s1", "s2", "s0"}});
+}
+
+TEST_CASE("fewer zones than copies are an error that names them", "[scheduler]") {
+  const absl::Status few =
+      ChooseCopies({In("r1", "s0"), In("r1", "s1"), In("s2", "s2")}, {"s0"}, 3, {}).status();
+  CHECK(absl::IsFailedPrecondition(few));
+  CHECK(few.message() ==
+        "waiting for zones: spec.storage.replicas wants 3 copies of each shard in 3 zones, 2 "
+        "there: r1 (s0, s1), s2; start a server elsewhere (strata-server --zone; default: each is "
+        "one), or lower replicas");
+}
+
+TEST_CASE("a server needs room for all copies that it has", "[scheduler]") {
+  ServerNeed need;
+  need.least.set_dram_bytes(100);
+  need.likely.set_dram_bytes(100);
+  const std::vector<Candidate> live = {In("a", "s0", 0, 250), In("b", "s1", 0, 250),
+                                       In("c", "s2", 0, 150)};
+  // s2 has room for one.
+  CHECK(*ChooseCopies(live, {"s0", "s1"}, 2, need) ==
+        std::vector<std::vector<std::string>>{{"s0", "s2"}, {"s1", "s0"}});
+  const absl::Status full =
+      ChooseCopies({In("a", "s0", 0, 150), In("b", "s1", 0, 150)}, {"s0", "s1"}, 2, need).status();
+  CHECK(absl::IsResourceExhausted(full));
+  const std::string text(full.message());
+  INFO(text);
+  CHECK(text.find("copy 2 of 2") != std::string::npos);
+  CHECK(text.find("s1 has 150 B of memory free of 150 B and would have 2 copies") !=
+        std::string::npos);
+  CHECK(ChooseCopy(live, {"a", "b"}, "s0", need) == "s2");
+  CHECK(ChooseCopy({In("b", "s1", 1, 150)}, {"a"}, "s0", need).empty());
+}
+
 TEST_CASE("workers of a bsp job have one numerics id", "[scheduler]") {
   const std::vector<Candidate> live = {
       {"a", 0, 1, "x"}, {"b", 0, 1, "y"}, {"c", 1, 1, "x"}, {"d", 0, 1, "y"}};

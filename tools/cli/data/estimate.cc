@@ -238,6 +238,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   JobEstimate estimate;
   estimate.data = data;
   estimate.rows = rows > 0 ? rows : data.distinct_keys;
+  estimate.copies = std::max(1u, spec.storage().replicas());
   server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards, std::max(1u, cores));
   load.rows = estimate.rows;
   SetKeysOfTables(data, load);
@@ -253,7 +254,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
        {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}},
        {},
        {}},
-      {"server", spec.replicas().servers(), server::EstimateServer(load),
+      {"server", spec.replicas().servers() * estimate.copies, server::EstimateServer(load),
        server::EstimateSnapshots(load), server::EstimateServerDevice(load)},
       {"worker", spec.replicas().workers(), EstimateWorker(worker), {}, EstimateGpu(worker)}};
   AddOneProcess(spec, load, worker, &estimate);
@@ -350,6 +351,12 @@ std::string EstimateText(const JobEstimate& estimate) {
                         estimate.kept.guessed ? "; it does not know them, and takes lines and "
                                                 "fields instead where no limit is set"
                                               : "");
+  if (estimate.copies > 1) {
+    absl::StrAppendFormat(&text,
+                          "Each of the %d copies of a server's shards counts as a server: one with "
+                          "several takes as much for each.\n",
+                          estimate.copies);
+  }
   absl::StrAppendFormat(&text, "Least spec.storage.dramBytesPerServer: %d.\n",
                         estimate.least_dram_bytes);
   if (estimate.hbm_bytes > 0) {
@@ -366,6 +373,7 @@ std::string EstimateJson(const JobEstimate& estimate) {
             {"rows", estimate.rows},
             {"keysPerBatch", estimate.data.keys_per_batch},
             {"keysPerStep", estimate.data.keys_per_step}};
+  if (estimate.copies > 1) json["copies"] = estimate.copies;
   json["processes"] = Json::array();
   for (const ProcessEstimate& process : estimate.processes) {
     json["processes"].push_back({{"role", process.role},

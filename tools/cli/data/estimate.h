@@ -17,8 +17,8 @@
 namespace strata {
 
 struct ProcessEstimate {
-  std::string role;  // scheduler, server, worker
-  uint32_t count = 0;
+  std::string role;               // scheduler, server, worker
+  uint32_t count = 0;             // servers: of all copies
   std::vector<MemoryPart> parts;  // of one process; the last is the process itself
   // At most so much more while base images and checkpoints are written and training goes on.
   std::vector<MemoryPart> snapshot_parts;
@@ -39,6 +39,7 @@ struct JobEstimate {
   uint64_t least_dram_bytes = 0;  // least spec.storage.dramBytesPerServer that is admitted
   uint64_t hbm_bytes = 0;         // spec.storage.gpuBytesPerServer
   uint64_t least_hbm_bytes = 0;   // the least of it that is admitted
+  uint32_t copies = 1;            // spec.storage.replicas
   ServerNeed kept;                // what a scheduler keeps free of each server
 };
 

@@ -13,6 +13,7 @@
 #include "proto/job/memory_need.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/text_table.h"
+#include "tools/cli/inspect/copies_text.h"
 
 namespace strata {
 namespace {
@@ -49,7 +50,7 @@ std::string RoomText(const MemoryNeed& bytes) {
 std::string NodesTable(const ClusterStatus& cluster, absl::Time now) {
   if (cluster.nodes().empty()) return "no servers or workers\n";
   std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "PID", "SESSION", "INCARNATION",
-                                "CORES", "MEMORY", "ROOM", "RESERVED", "NUMERICS", "DEVICE",
+                                "CORES", "MEMORY", "ROOM", "RESERVED", "NUMERICS", "DEVICE", "ZONE",
                                 "HEARD", "JOBS"}};
   for (const NodeStatus& n : cluster.nodes()) {
     rows.push_back({n.name(), RoleName(n.role()), n.alive() ? "up" : "lost",
@@ -57,7 +58,7 @@ std::string NodesTable(const ClusterStatus& cluster, absl::Time now) {
                     Hex(n.incarnation()), absl::StrCat(n.cores()),
                     n.memory_bytes() == 0 ? "-" : BytesText(static_cast<double>(n.memory_bytes())),
                     RoomText(n.room()), RoomText(n.reserved()), OrDash(n.numerics_id()),
-                    OrDash(n.device()), Ago(n.last_seen_unix_ms(), now),
+                    OrDash(n.device()), OrDash(n.zone()), Ago(n.last_seen_unix_ms(), now),
                     OrDash(absl::StrJoin(n.jobs(), ","))});
   }
   return TextTable(rows);
@@ -81,6 +82,7 @@ std::string NodesJson(const ClusterStatus& cluster) {
                          {"numericsId", TextOrNull(n.numerics_id())},
                          {"device", TextOrNull(n.device())},
                          {"deviceNumericsId", TextOrNull(n.device_numerics_id())},
+                         {"zone", TextOrNull(n.zone())},
                          {"lastSeenUnixMs", n.last_seen_unix_ms()},
                          {"jobs", jobs},
                          {"quarantined", n.quarantined_size()}});
@@ -158,13 +160,16 @@ std::string ShardsTable(const JobShards& shards) {
     }
     rows.push_back(std::move(row));
   }
-  return absl::StrCat(TextTable(rows), TablesOf(shards));
+  return absl::StrCat(TextTable(rows), CopiesTable(shards), TablesOf(shards));
 }
 
 std::string ShardsJson(const JobShards& shards) {
   Json servers = Json::array(), list = Json::array();
   for (const ShardServer& s : shards.servers()) {
     servers.push_back(Json{{"name", s.name()}, {"dataAddress", TextOrNull(s.data_address())}});
+    if (s.copies().empty()) continue;
+    servers.back()["chainEpoch"] = s.chain_epoch();
+    servers.back()["copies"] = CopiesJson(s);
   }
   for (const ShardStatus& s : shards.shards()) {
     const bool known = s.has_report();

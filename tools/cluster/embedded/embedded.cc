@@ -1,5 +1,6 @@
 #include "tools/cluster/embedded/embedded.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -121,7 +122,9 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
   }
   EmbeddedClusterOptions cluster_options;
   if (standard_input != nullptr) cluster_options.data = standard_input.get();
-  cluster_options.servers = job.spec().replicas().servers();
+  // Copies lie on different servers.
+  cluster_options.servers =
+      std::max(job.spec().replicas().servers(), job.spec().storage().replicas());
   cluster_options.workers = job.spec().replicas().workers();
   cluster_options.directory = scratch->path();
   cluster_options.paths = options.paths;

@@ -93,6 +93,21 @@ TEST_CASE("a log costs its records", "[estimate]") {
   CHECK_FALSE(HasPart(Of(Estimate(spec), "server"), "log records"));
 }
 
+TEST_CASE("each copy of the shards costs what a server does", "[estimate]") {
+  JobSpec spec = Spec();
+  const JobEstimate alone = Estimate(spec);
+  CHECK_FALSE(absl::StrContains(EstimateText(alone), "copies"));
+  CHECK_FALSE(nlohmann::json::parse(EstimateJson(alone)).contains("copies"));
+  spec.mutable_storage()->set_durability("replicated");
+  spec.mutable_storage()->set_replicas(3);
+  const JobEstimate copies = Estimate(spec);
+  CHECK(Of(copies, "server").count == 3 * Of(alone, "server").count);
+  CHECK(ServerBytes(copies) == ServerBytes(alone));
+  CHECK(
+      absl::StrContains(EstimateText(copies), "Each of the 3 copies of a server's shards counts"));
+  CHECK(nlohmann::json::parse(EstimateJson(copies))["copies"] == 3);
+}
+
 const MemoryPart& Snapshot(const ProcessEstimate& process, const std::string& name) {
   for (const MemoryPart& part : process.snapshot_parts) {
     if (part.name == name) return part;

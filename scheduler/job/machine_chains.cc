@@ -1,0 +1,399 @@
+// JobMachine: which servers have the copies of a job's shards, when each changes, and what becomes
+// of a job whose last copies are away. The rules are those of chains/chain_machine.h.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/job/storage_spec.h"
+#include "scheduler/job/chains/chain_machine.h"
+#include "scheduler/job/machine.h"
+#include "scheduler/nodes/placement.h"
+#include "scheduler/nodes/troubles.h"
+
+namespace strata::scheduler {
+namespace {
+
+std::set<std::string> ServersOf(const ChainRecord& chain) {
+  std::set<std::string> servers;
+  for (const CopyRecord& member : chain.members()) servers.insert(member.server());
+  if (chain.has_joining()) servers.insert(chain.joining().server());
+  return servers;
+}
+
+}  // namespace
+
+std::string JobMachine::ShardsOf(int slot) const {
+  std::vector<uint32_t> shards;
+  for (const ShardAssignment& s : state_.shards()) {
+    if (static_cast<int>(s.server()) == slot) shards.push_back(s.shard());
+  }
+  if (shards.size() < 2) return absl::StrCat("shard ", shards.empty() ? 0 : shards.front());
+  const auto [first, last] = std::minmax_element(shards.begin(), shards.end());
+  return absl::StrCat("shards ", *first, "-", *last);
+}
+
+absl::Duration JobMachine::Patience(absl::Duration lease) const {
+  const absl::Duration given = spec::ReplaceAfter(job().recovery(), absl::ZeroDuration());
+  return given > absl::ZeroDuration() ? std::max(lease, given) : lease * (1 + kReturnLeases);
+}
+
+std::string JobMachine::DescribeStart() const {
+  const std::string newest = NewestFolder();
+  return newest.empty() ? "the beginning, as no checkpoint was completed yet"
+                        : absl::StrCat("checkpoint ", newest);
+}
+
+// All live servers, with what copies of this job they have already.
+std::vector<Candidate> JobMachine::CopyCandidates(const ClusterView& cluster) const {
+  const Rooms rooms = cluster.rooms ? cluster.rooms() : Rooms();
+  const std::vector<std::string> holders = Holders();
+  std::vector<Candidate> candidates;
+  for (const auto& [name, node] : cluster.members->nodes()) {
+    if (!node.alive || node.record.role() != SERVER) continue;
+    Candidate candidate = {.name = name, .cores = node.record.cores()};
+    candidate.able = HoldsGpuTier(job().storage(), node.record);
+    if (const auto room = rooms.find(name); room != rooms.end()) candidate.room = room->second;
+    candidate.zone = ZoneOf(node.record);
+    candidate.copies =
+        static_cast<uint32_t>(std::count(holders.begin(), holders.end(), candidate.name));
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
+}
+
+absl::StatusOr<std::vector<std::vector<std::string>>> JobMachine::FreeChains(
+    const ClusterView& cluster) const {
+  const auto heads = FreeServers(cluster, job().replicas().servers());
+  if (!heads.ok()) return heads.status();
+  std::vector<std::vector<std::string>> alone;
+  for (const std::string& head : *heads) alone.push_back({head});
+  if (!Replicated()) return alone;
+  return ChooseCopies(CopyCandidates(cluster), *heads, job().storage().replicas(),
+                      NeedNow(cluster));
+}
+
+// As many servers as there are for the shards of a slot whose copies are away: a job goes on with
+// fewer copies rather than with none.
+std::vector<std::string> JobMachine::FreeChain(const ClusterView& cluster, int slot) const {
+  std::vector<Candidate> live = CopyCandidates(cluster);
+  std::erase_if(live, [this](const Candidate& c) { return failed_copies_.contains(c.name); });
+  std::vector<std::string> chain;
+  std::set<std::string> zones;
+  while (chain.size() < job().storage().replicas()) {
+    const std::string name = ChooseCopy(live, zones, state_.servers(slot).name(), NeedNow(cluster));
+    if (name.empty()) break;
+    zones.insert(ZoneOf(cluster.members->Find(name)->record));
+    chain.push_back(name);
+  }
+  return chain;
+}
+
+// All are full: they begin from nothing, or each by itself from the same checkpoint.
+void JobMachine::BeginChain(const ClusterView& cluster, const std::vector<std::string>& servers,
+                            int slot, absl::Time now) {
+  ServerSlot& record = *state_.mutable_servers(slot);
+  record.Clear();
+  record.set_name(servers.front());
+  servers_[slot] = {};
+  if (!Replicated()) return;
+  ChainRecord& chain = *record.mutable_chain();
+  chain.set_chain_epoch(state_.map_epoch());
+  chain.set_full(static_cast<uint32_t>(servers.size()));
+  for (const std::string& name : servers) {
+    CopyRecord* const copy = chain.add_members();
+    copy->set_server(name);
+    copy->set_log_id(cluster.draw_log_id());
+    servers_[slot].copies[name] = {};
+  }
+  NoteShort(job().storage().replicas(), absl::ToUnixMillis(now), chain);
+}
+
+// Whether another copy says that the connection of the process which has this name now was closed.
+bool JobMachine::NamedClosed(const Membership& members, int slot, const std::string& server) const {
+  const Node* const node = members.Find(server, SERVER);
+  if (node == nullptr) return false;
+  const auto names_it = [&](const PeerTrouble& peer) {
+    return peer.kind() == PeerTrouble::CLOSED && peer.role() == SERVER && peer.name() == server &&
+           peer.incarnation() == node->record.incarnation();
+  };
+  for (const std::string& other : ServersOf(state_.servers(slot).chain())) {
+    const Node* const by = members.Find(other, SERVER);
+    if (other == server || by == nullptr || !by->alive) continue;
+    if (std::any_of(by->peers.begin(), by->peers.end(), names_it)) return true;
+  }
+  return false;
+}
+
+CopyFacts JobMachine::FactsOf(const Membership& members, int slot, const CopyRecord& copy) const {
+  const Node* const node = members.Find(copy.server(), SERVER);
+  const ChainRecord& chain = state_.servers(slot).chain();
+  const bool joins = chain.has_joining() && chain.joining().server() == copy.server();
+  const bool had = copy.opened_generation() == state_.generation();
+  const bool same = node != nullptr && copy.opened_session() == node->record.session();
+  CopyFacts facts;
+  facts.alive = node != nullptr && node->alive;
+  facts.opened = had && same;
+  facts.restarted = node != nullptr && (had || joins) && !same;
+  facts.closed = NamedClosed(members, slot, copy.server());
+  const auto found = servers_[slot].copies.find(copy.server());
+  if (found == servers_[slot].copies.end()) return facts;
+  const CopyView& view = found->second;
+  facts.lost = view.lost;
+  facts.why = view.why;
+  facts.answered = view.reports > view.counted;
+  const CopyReport& report = view.last.copy();
+  if (report.log_id() == copy.log_id() && !copy.log_id().empty()) facts.report = &report;
+  return facts;
+}
+
+ChainFacts JobMachine::ChainFactsOf(const ClusterView& cluster, int slot, absl::Time now) {
+  const ChainRecord& chain = state_.servers(slot).chain();
+  ChainFacts facts;
+  for (const CopyRecord& member : chain.members()) {
+    facts.members.push_back(FactsOf(*cluster.members, slot, member));
+  }
+  if (chain.has_joining()) facts.joining = FactsOf(*cluster.members, slot, chain.joining());
+  facts.replicas = job().storage().replicas();
+  facts.bsp = bsp();
+  facts.candidate = [this, &cluster, slot, now] { return CopyCandidate(cluster, slot, now); };
+  facts.next_epoch = state_.map_epoch() + 1;
+  facts.now_unix_ms = absl::ToUnixMillis(now);
+  facts.shards = ShardsOf(slot);
+  return facts;
+}
+
+std::optional<CopyRecord> JobMachine::CopyCandidate(const ClusterView& cluster, int slot,
+                                                    absl::Time now) {
+  if (state_.phase() != TRAINING) return std::nullopt;
+  std::erase_if(failed_copies_, [now](const auto& failed) { return failed.second <= now; });
+  const ChainRecord& chain = state_.servers(slot).chain();
+  std::set<std::string> zones;
+  for (const CopyRecord& member : chain.members()) {
+    const Node* const node = cluster.members->Find(member.server(), SERVER);
+    zones.insert(node == nullptr ? member.server() : ZoneOf(node->record));
+  }
+  std::vector<Candidate> live = CopyCandidates(cluster);
+  std::erase_if(live, [&](const Candidate& c) {
+    return failed_copies_.contains(c.name) || NamedClosed(*cluster.members, slot, c.name);
+  });
+  const std::string name = ChooseCopy(live, zones, state_.servers(slot).name(), NeedNow(cluster));
+  if (name.empty()) return std::nullopt;
+  CopyRecord copy;
+  copy.set_server(name);
+  copy.set_log_id(cluster.draw_log_id());
+  // The process that is to have it: another one of that name begins anew.
+  copy.set_opened_session(cluster.members->Find(name)->record.session());
+  return copy;
+}
+
+// Words of a process that is gone count no more.
+void JobMachine::SeeCopies(const Membership& members, int slot) {
+  for (const std::string& name : ServersOf(state_.servers(slot).chain())) {
+    const Node* const node = members.Find(name, SERVER);
+    const uint64_t session = node == nullptr ? 0 : node->record.session();
+    CopyView& view = servers_[slot].copies[name];
+    if (view.session != session) view = CopyView{.session = session};
+  }
+}
+
+// With each copy that something is newly wrong with, the others are to be heard of once more before
+// it leaves by their word: several may have died at once. Who says that it saw it end is alive.
+void JobMachine::NoteTrouble(const Membership& members, int slot) {
+  ServerView& view = servers_[slot];
+  const ChainRecord& chain = state_.servers(slot).chain();
+  std::set<std::string> troubled;
+  bool more = false;
+  std::map<std::string, CopyFacts> facts;
+  for (const std::string& name : ServersOf(chain)) {
+    const CopyFacts& copy = facts[name] = FactsOf(members, slot, *FindCopy(chain, name));
+    if (copy.alive && !copy.restarted && !copy.closed && !copy.lost) continue;
+    troubled.insert(name);
+    more = more || !view.troubled.contains(name);
+  }
+  view.troubled = troubled;
+  if (!more) return;
+  for (auto& [name, copy] : view.copies) {
+    const Node* const node = members.Find(name, SERVER);
+    const bool names_one =
+        node != nullptr && !troubled.contains(name) &&
+        std::any_of(node->peers.begin(), node->peers.end(), [&troubled](const PeerTrouble& peer) {
+          return peer.kind() == PeerTrouble::CLOSED && troubled.contains(peer.name());
+        });
+    copy.counted = copy.reports - (names_one && copy.reports > 0 ? 1 : 0);
+  }
+}
+
+void JobMachine::Configure(const Membership& members, int slot, const ChainChange& change,
+                           absl::Time now) {
+  ServerSlot& record = *state_.mutable_servers(slot);
+  const ChainRecord before = record.chain();
+  *record.mutable_chain() = change.next;
+  for (const std::string& name : change.failed) {
+    failed_copies_[name] = now + kRereadLeases * members.lease();
+  }
+  const bool joined = before.has_joining() && !change.next.has_joining();
+  if (joined) {
+    CopyRecord* const member = FindCopy(*record.mutable_chain(), before.joining().server());
+    if (member != nullptr) member->set_opened_generation(state_.generation());
+  }
+  if (change.next.chain_epoch() != before.chain_epoch()) {
+    state_.set_map_epoch(change.next.chain_epoch());
+    if (!bsp()) AbortCuts();
+  }
+  const std::set<std::string> there = ServersOf(change.next);
+  std::erase_if(servers_[slot].copies,
+                [&there](const auto& copy) { return !there.contains(copy.first); });
+  std::erase_if(servers_[slot].troubled,
+                [&there](const std::string& name) { return !there.contains(name); });
+  // Of the copy after it the last member speaks anew.
+  if (change.next.has_joining() && !before.has_joining()) {
+    const CopyRecord& last = change.next.members(change.next.members_size() - 1);
+    servers_[slot].copies[last.server()].last.mutable_copy()->clear_next_ends();
+    servers_[slot].copies[change.next.joining().server()] = {};
+  }
+  SeeCopies(members, slot);
+  if (record.name() != change.next.members(0).server()) Promote(slot);
+  Say(change.reason, change.text, now);
+}
+
+// Its clock goes on. What it was told of cuts, nobody told it; the one before may finish files of
+// them.
+void JobMachine::Promote(int slot) {
+  ServerSlot& record = *state_.mutable_servers(slot);
+  const std::string before = record.name();
+  const CopyRecord& head = record.chain().members(0);
+  record.set_name(head.server());
+  record.set_opened_generation(head.opened_generation());
+  record.set_opened_session(head.opened_session());
+  state_.set_left_writers(true);
+  if (!Hosts(before)) ForgetTroubles(before, *state_.mutable_troubles());
+  ServerView& view = servers_[slot];
+  const CopyView& copy = view.copies[head.server()];
+  view.session = copy.session;
+  view.last = copy.last;
+  view.last.clear_cuts();
+  view.last.clear_lane_epoch();
+  view.last.clear_given_up_through();
+  view.unread.clear();
+  view.waits.clear();
+  ServerBeganAgain(slot);
+}
+
+bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time now) {
+  SeeCopies(*cluster.members, slot);
+  NoteTrouble(*cluster.members, slot);
+  while (true) {
+    const ChainFacts facts = ChainFactsOf(cluster, slot, now);
+    const ChainRecord& chain = state_.servers(slot).chain();
+    const auto change = NextConfiguration(chain, facts);
+    if (change) {
+      Configure(*cluster.members, slot, *change, now);
+      continue;
+    }
+    switch (JudgeCopies(chain, facts)) {
+      case CopiesVerdict::kServed:
+      case CopiesVerdict::kOpening:
+        return false;
+      case CopiesVerdict::kAway:
+        return CopiesAreAway(cluster, slot, now);
+      case CopiesVerdict::kLost:
+        return CopiesAreLost(slot, now);
+    }
+  }
+}
+
+// True: the job is over, or a generation began.
+bool JobMachine::CopiesAreLost(int slot, absl::Time now) {
+  std::vector<std::string> why;
+  bool unread = true;
+  const ChainRecord& chain = state_.servers(slot).chain();
+  for (int i = 0; i < static_cast<int>(chain.full()); ++i) {
+    const CopyView& copy = servers_[slot].copies[chain.members(i).server()];
+    if (copy.failed) {
+      End(FAILED, "ServerFailed", copy.why, now);
+      return true;
+    }
+    unread = unread && copy.unread;
+    why.push_back(copy.why);
+  }
+  if (unread) {  // WatchReads judges it
+    servers_[slot].unread = absl::StrJoin(why, "; ");
+    return false;
+  }
+  RollBack(
+      absl::StrCat(ShardsOf(slot), " are lost, with the last copy: ", absl::StrJoin(why, "; ")),
+      now);
+  return true;
+}
+
+bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now) {
+  const ChainRecord& chain = state_.servers(slot).chain();
+  ServerFacts facts;
+  facts.silent = absl::InfiniteDuration();
+  facts.patience = Patience(cluster.members->lease());
+  facts.from = DescribeStart();
+  std::vector<AwayCopy> away;
+  for (int i = 0; i < static_cast<int>(chain.full()); ++i) {
+    const CopyRecord& copy = chain.members(i);
+    const CopyView& view = servers_[slot].copies[copy.server()];
+    const Node* const node = cluster.members->Find(copy.server(), SERVER);
+    away.push_back({copy.server(), node == nullptr ? absl::InfinitePast() : node->last_seen,
+                    view.lost ? view.why : ""});
+    facts.opened = facts.opened || copy.opened_generation() == state_.generation();
+    if (!view.lost && node != nullptr) facts.silent = std::min(facts.silent, node->silence);
+  }
+  const std::vector<std::string> others = FreeChain(cluster, slot);
+  facts.replaceable = !others.empty();
+  if (JudgeServer(facts, cluster.members->lease()) != ServerVerdict::kReplace) {
+    SayAgain("ServerLost",
+             DescribeAwayCopies(ShardsOf(slot), away, facts, cluster.members->lease()), now);
+    return false;
+  }
+  std::vector<std::string> names;
+  for (const AwayCopy& copy : away) {
+    names.push_back(copy.server);
+    ForgetTroubles(copy.server, *state_.mutable_troubles());
+  }
+  state_.set_map_epoch(state_.map_epoch() + 1);
+  state_.set_left_writers(true);
+  BeginChain(cluster, others, slot, now);
+  RollBack(absl::StrCat(ShardsOf(slot), " are lost, with their last copies: ",
+                        absl::StrJoin(names, ", "), " stayed away; ", absl::StrJoin(others, ", "),
+                        others.size() == 1 ? " takes" : " take", " their place"),
+           now);
+  return true;
+}
+
+// A standing condition: it goes when nothing is missing.
+void JobMachine::TellShort(absl::Time now) {
+  const StorageSpec& storage = job().storage();
+  std::vector<std::string> lines;
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    std::string line = DescribeShort(state_.servers(i).chain(), storage.replicas(),
+                                     storage.min_replicas(), ShardsOf(i));
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  static constexpr char kReason[] = "UnderReplicated";
+  const std::string text = absl::StrJoin(lines, "; ");
+  auto& all = *state_.mutable_conditions();
+  const auto it = std::find_if(all.begin(), all.end(),
+                               [](const JobCondition& c) { return c.reason() == kReason; });
+  if (it == all.end()) {
+    if (!text.empty()) Say(kReason, text, now);
+    return;
+  }
+  if (text.empty()) {
+    all.erase(it);
+    Say("Replicated", absl::StrCat("all shards have ", storage.replicas(), " copies again"), now);
+  } else if (text != it->message()) {
+    it->set_message(text);
+    events_.Condition(kReason, text);
+  }
+}
+
+}  // namespace strata::scheduler

@@ -243,7 +243,7 @@ absl::Status Shard::Finish() {
     SetClock(committed, options_.synchronous);  // replay, and asynchronous windows
     return absl::OkStatus();
   }
-  gate_.Committed();
+  gate_.Appended();
   held_.clear();
   return absl::OkStatus();
 }

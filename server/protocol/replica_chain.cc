@@ -87,7 +87,7 @@ std::optional<ReplicaChain::Call> ReplicaChain::Next(bool images) {
   bool waits = false, asked = false;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const Shard& shard = shards_[i];
-    if (shard.in_call != 0) continue;
+    if (shard.in_call != 0 || !shard.ready) continue;
     if (shard.next->empty) {
       if (images) parts.push_back({i, true, {}, *shard.next});
     } else if (shard.next->end < shard.end) {
@@ -126,6 +126,13 @@ void ReplicaChain::Replied(uint64_t id, uint64_t epoch,
     if (!told->empty && told->end > shard.end) lost_end_ = true;
     shard.next = told;
     Commit(shard);
+  }
+}
+
+void ReplicaChain::Drop(uint64_t call) {
+  if (calls_.erase(call) == 0) return;
+  for (Shard& shard : shards_) {
+    if (shard.in_call == call) shard.in_call = 0;
   }
 }
 

@@ -95,6 +95,10 @@ class ReplicaChain {
   // What to send now. `images`: parts of images may be sent. Call it until it returns nothing,
   // after each event.
   std::optional<Call> Next(bool images);
+  // The call is not made after all. Until the shard is ready again nothing of it is sent: its
+  // entries are being read, or so many bytes a second are enough.
+  void Drop(uint64_t call);
+  void SetReady(size_t shard, bool ready) { shards_[shard].ready = ready; }
   // The call was answered, by a copy that goes by `epoch`. `next`: by shard.
   void Replied(uint64_t call, uint64_t epoch, const std::vector<std::optional<NextEnd>>& next);
   // Nobody knows whether it arrived. All is asked anew; the caller waits a little before.
@@ -119,6 +123,7 @@ class ReplicaChain {
     LogEnd goal;  // its end when the configuration came
     std::optional<NextEnd> next;
     uint64_t in_call = 0;  // 0: in none
+    bool ready = true;
   };
   void Forget();
   void Commit(Shard& shard);

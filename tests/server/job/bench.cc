@@ -40,7 +40,7 @@ void JobBench::Start() {
   recovered_ = opened->recovered;
   service_.Add(std::make_shared<ServerJob>(
       plan_, *std::move(opened),
-      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_, &keys_}));
+      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_, &keys_, transport_}));
 }
 
 void JobBench::Stop() {

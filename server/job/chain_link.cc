@@ -384,8 +384,8 @@ void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
     source = opened.ok() ? *std::move(opened) : nullptr;
     offset = 0;
   }
-  absl::StatusOr<ImageChunk> chunk = s;
-  if (s.ok()) chunk = source->Read(offset);
+  absl::StatusOr<ImageChunk> chunk =
+      s.ok() ? source->Read(offset) : absl::StatusOr<ImageChunk>(s);
   if (absl::IsNotFound(s)) {
     absl::ReaderMutexLock calling(&calling_);
     options_.want_image(shard);

@@ -184,17 +184,21 @@ void ServerJob::Forward(Buffer bytes, const wire::ForwardRequestView& request, D
   TakeForwarded(call);
 }
 
+// The answer is given without the lock: it may bring the next call, in this thread.
 void ServerJob::TakeForwarded(const std::shared_ptr<Forwarded>& call) {
-  absl::ReaderMutexLock lock(&posting_);
-  if (closed_) return call->End(Closed());
-  for (size_t i = 0; i < runners_.size(); ++i) {
-    if (!call->images[i].empty()) TakeImage(i, call);
-    if (call->records[i].empty()) continue;
-    ++call->parts;
-    runners_[i]->Receive(std::move(call->records[i]), call->bytes,
-                         [call](absl::Status s) { call->End(std::move(s)); });
+  absl::Status closed;
+  {
+    absl::ReaderMutexLock lock(&posting_);
+    if (closed_) closed = Closed();
+    for (size_t i = 0; i < runners_.size() && closed.ok(); ++i) {
+      if (!call->images[i].empty()) TakeImage(i, call);
+      if (call->records[i].empty()) continue;
+      ++call->parts;
+      runners_[i]->Receive(std::move(call->records[i]), call->bytes,
+                           [call](absl::Status s) { call->End(std::move(s)); });
+    }
   }
-  call->End(absl::OkStatus());
+  call->End(std::move(closed));
 }
 
 void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) {

@@ -113,13 +113,14 @@ TEST_CASE("a promoted copy has every step that was shown, and forwards what the 
   CHECK(copies.Clock(0) == 1);
   // Step 2 comes to the middle, and dies with the head on its way to the tail.
   copies.Push(0, 2);
-  copies[1].pool_.RunAll();
-  copies.Kill(0);
+  {
+    const ScopedFailpoint lost("server.chain.received",
+                               {.act = FailWith(absl::UnavailableError("lost"))});
+    copies[1].pool_.RunAll();
+    copies.Kill(0);
+  }
   CHECK(copies.Report(1).ends(0).step() == 2);
   CHECK(copies.Report(2).ends(0).step() == 1);
-  const ScopedFailpoint lost("server.chain.received", {.act = FailWith(absl::UnavailableError("")),
-                                                       .hits = 1});
-  copies[2].pool_.RunAll();
   copies.Tell(1, 2, {1, 2});
   // R10: what it has is not committed; the step before is, and can be pulled.
   copies.OpenSession(1);
@@ -242,7 +243,8 @@ void Join(Copies& copies, uint64_t steps) {
   for (uint64_t step = 1; step <= steps; ++step) copies.Push(0, step);
   copies.Run();
   copies.Open(1, /*joins=*/true);
-  copies.TellAll(2, {0}, 1);
+  copies.Tell(0, 2, {0}, 1);
+  copies.Tell(1, 2, {0}, 1);
 }
 
 TEST_CASE("a copy that has nothing gets an image and the log, joins, and is full", "[chain]") {
@@ -314,7 +316,8 @@ TEST_CASE("files under another log id are none: the copy begins with nothing", "
   copies.SetLog(1, "log-later");
   copies.Open(1, /*joins=*/true);
   CHECK_FALSE(copies[1].recovered_);
-  copies.TellAll(3, {0}, 1);
+  copies.Tell(0, 3, {0}, 1);
+  copies.Tell(1, 3, {0}, 1);
   CHECK(copies.Report(1).ends_size() == 0);
   copies.Pass();
   REQUIRE(copies.Report(1).ends_size() == 3);

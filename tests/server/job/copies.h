@@ -79,6 +79,7 @@ class Copies {
                std::optional<size_t> joining = std::nullopt, uint32_t learners = 0) {
     for (const size_t i : members) Tell(i, epoch, members, joining, learners);
     if (joining) Tell(*joining, epoch, members, joining, learners);
+    Pass();  // who was told first has been refused by the others
   }
 
   // Until nobody has anything to do now.
@@ -88,7 +89,7 @@ class Copies {
       for (const auto& copy : copies_) ran |= copy->pool_.RunAll() > 0;
     }
   }
-  // The same, and what time brings.
+  // The same, and what time brings, until nobody waits for that either.
   void Pass(absl::Duration time = absl::Seconds(1)) {
     for (int i = 0; i < 20; ++i) {
       Run();

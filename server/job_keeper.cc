@@ -276,6 +276,7 @@ bool JobKeeper::OpenOnce(const EntryPtr& entry, const ServerJobDirective& direct
             << " replayed_records=" << opened->replayed_records
             << " milliseconds=" << absl::ToInt64Milliseconds(options_.job.timer->Now() - begin);
   ServerJob::Options options = options_.job;
+  options.process = options.incarnation;
   options.incarnation += reopening.times;
   if (plan->copy) {
     // Another one than the process's and than that of any copy which was here before (R12).
@@ -405,6 +406,14 @@ bool JobKeeper::Busy() const {
     const ServerJobReport report = entry->job->Report();
     if (report.cuts_size() < entry->directive.cuts_size()) return true;
     if (report.lane_epoch() < entry->directive.lane_epoch()) return true;  // lanes wait for it
+  }
+  return false;
+}
+
+bool JobKeeper::HasCopies() const {
+  MutexLock lock(&mu_);
+  for (const auto& [slot, entry] : entries_) {
+    if (entry->directive.has_chain()) return true;
   }
   return false;
 }

@@ -87,6 +87,8 @@ class JobKeeper {
   // Something is being opened or closed, a cut is ordered and not answered, or shards do not have
   // the newest sessions yet: report soon.
   bool Busy() const;
+  // Of shards: what becomes of another copy is to be told soon.
+  bool HasCopies() const;
   std::vector<std::shared_ptr<ServerJob>> Jobs() const;
 
  private:

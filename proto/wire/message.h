@@ -27,6 +27,12 @@ struct Header {
   Generation generation;
   MapEpoch map_epoch;
   uint32_t server = 0;  // 1 + index of the job's server; 0: it is not said
+  // The same, to the server of that index.
+  Header To(uint32_t index) const {
+    Header header = *this;
+    header.server = index + 1;
+    return header;
+  }
   friend bool operator==(const Header&, const Header&) = default;
 };
 

@@ -9,6 +9,7 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/wire/message_codec.h"
+#include "server/job/peer_watch.h"
 
 namespace strata::server {
 namespace {
@@ -72,13 +73,13 @@ bool ChainLink::Configure(const ChainDirective& directive) {
     const std::string before = chain_.configuration().next;
     if (closed_ || !chain_.Configure(c)) return false;
     directive_ = directive;
-    std::string address;
     const int next = static_cast<int>(c.place) + 1;
-    if (next < directive.members_size()) address = directive.members(next).data_address();
-    if (next == directive.members_size()) address = directive.joining().data_address();
-    if (address != address_ || c.next != before) {
-      address_ = address;
-      channel_ = address.empty() ? nullptr : options_.transport->Connect(address);
+    ChainMember copy;
+    if (next < directive.members_size()) copy = directive.members(next);
+    if (next == directive.members_size()) copy = directive.joining();
+    if (copy.data_address() != address_ || c.next != before) {
+      address_ = copy.data_address();
+      channel_ = ConnectToCopy(*options_.transport, copy);
       for (Shard& shard : shards_) {
         shard.source.reset();
         shard.chunk.reset();

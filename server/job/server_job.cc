@@ -55,6 +55,8 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
       device_(DeviceOfAll(opened.shards)),
       map_epoch_(plan_.map_epoch.value),
       link_(MakeLink(opened)),
+      watch_(plan_.copy ? std::make_shared<PeerWatch>(options_.transport, options_.timer)
+                        : nullptr),
       tickets_(options.incarnation, plan_.generation,
                {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}),
       images_({.log_bytes = plan_.log_bytes, .cores = std::thread::hardware_concurrency()},
@@ -90,6 +92,7 @@ ServerJob::~ServerJob() {
     absl::MutexLock lock(&posting_);
     closed_ = true;
   }
+  if (watch_ != nullptr) watch_->Close();
   if (link_ != nullptr) link_->Close();
   for (const auto& runner : runners_) {
     runner->Close(Closed());

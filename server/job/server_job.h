@@ -30,6 +30,7 @@
 #include "server/job/chain_link.h"
 #include "server/job/job_folder.h"
 #include "server/job/opening.h"
+#include "server/job/peer_watch.h"
 #include "server/job/plan.h"
 #include "server/job/ticket_book.h"
 #include "server/protocol/image_schedule.h"
@@ -59,6 +60,7 @@ class ServerJob {
     uint64_t incarnation = 0;     // of this process, and of this opening of the job in it
     KeyCounters* keys = nullptr;  // may be null; outlives the job
     DataTransport* transport = nullptr;  // to copies of its shards; null: they have none
+    uint64_t process = 0;  // incarnation of the process, as other copies are told
   };
   // A pull waits at most this long, whatever it asks.
   static constexpr uint32_t kMaxWaitMs = 60000;
@@ -82,6 +84,12 @@ class ServerJob {
   void Forward(Buffer bytes, const wire::ForwardRequestView& request, DataReply reply);
   // It answers for its shards: they have no copies, or this is the head of those.
   bool is_head() const { return head_; }
+  // Its shards have copies, on other servers or soon.
+  bool is_copy() const { return link_ != nullptr; }
+  // Neighbours among the copies that are not reached.
+  std::vector<PeerTrouble> peers() const {
+    return watch_ == nullptr ? std::vector<PeerTrouble>() : watch_->Troubles();
+  }
 
   // Follows the scheduler: cuts, closed tasks, map epoch. REQUIRES: same job and generation.
   void Follow(const ServerJobDirective& directive);
@@ -164,6 +172,7 @@ class ServerJob {
   // Of a copy: the scheduler's newest configuration.
   std::shared_ptr<ChainLink> MakeLink(const OpenedJob& opened);
   void FollowChain(const ServerJobDirective& directive);
+  void WatchNeighbours(const ChainDirective& chain);
   void SetWaits(bool waits, const std::function<void()>& done);
   struct Forwarded;
   void TakeForwarded(const std::shared_ptr<Forwarded>& call);
@@ -201,6 +210,7 @@ class ServerJob {
   std::vector<std::unique_ptr<ImageReceiver>> receivers_;  // by shard, on its executor
   std::atomic<size_t> receiving_{0};                       // shards that have no image yet
   const std::shared_ptr<ChainLink> link_;                  // null: its shards have no copies
+  const std::shared_ptr<PeerWatch> watch_;                 // null as well
   std::atomic<uint64_t> images_written_{0};
 
   mutable absl::Mutex mu_;

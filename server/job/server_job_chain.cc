@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/wire/message_codec.h"
 #include "server/job/server_job.h"
 #include "server/snapshot/image_files.h"
 #include "storage/checkpoint/shard_file.h"
@@ -128,16 +129,48 @@ void ServerJob::FollowChain(const ServerJobDirective& directive) {
     if (absl::Status s = Failpoint("server.chain.promote"); !s.ok()) LOG(ERROR) << s;
   }
   const auto go_by = [this, chain, head = c.place == 0] {
-    if (link_->Configure(chain)) head_ = head;
+    if (!link_->Configure(chain)) return;
+    head_ = head;
+    WatchNeighbours(chain);
   };
   if (waits && !waited) return SetWaits(true, go_by);
   go_by();
   if (!waits && waited) SetWaits(false, nullptr);
 }
 
+void ServerJob::WatchNeighbours(const ChainDirective& chain) {
+  std::vector<PeerWatch::Peer> peers;
+  const auto add = [&](const ChainMember& copy) {
+    wire::ForwardRequestView question;
+    wire::ForwardFields& f = question.fields;
+    f.header.job = plan_.job;
+    f.header.generation = plan_.generation;
+    f.header = f.header.To(plan_.server_index);
+    f.cluster_id = plan_.identity.cluster.text();
+    f.job_uid = plan_.identity.job.text();
+    f.chain_epoch = chain.chain_epoch();
+    f.from_log_id = plan_.copy->log_id;
+    f.log_id = copy.log_id();
+    auto bytes = wire::EncodeForwardRequest(question);
+    if (bytes.ok()) peers.push_back({copy, *std::move(bytes)});
+  };
+  const auto place = static_cast<int>(chain.place());
+  if (place > 0) add(chain.members(place - 1));
+  if (place + 1 < chain.members_size()) add(chain.members(place + 1));
+  if (place + 1 == chain.members_size() && chain.has_joining()) add(chain.joining());
+  watch_->Watch(std::move(peers));
+}
+
 void ServerJob::Forward(Buffer bytes, const wire::ForwardRequestView& request, DataReply reply) {
   const wire::ForwardFields& f = request.fields;
   if (absl::Status s = Failpoint("server.chain.received"); !s.ok()) return reply(s);
+  // UNAVAILABLE says that nobody is here.
+  reply = [reply = std::move(reply)](absl::StatusOr<Buffer> answer) {
+    if (absl::IsUnavailable(answer.status())) {
+      answer = absl::AbortedError(answer.status().message());
+    }
+    reply(std::move(answer));
+  };
   if (link_ == nullptr || f.cluster_id != plan_.identity.cluster.text() ||
       f.job_uid != plan_.identity.job.text() || f.header.generation != plan_.generation) {
     return reply(absl::FailedPreconditionError(
@@ -179,7 +212,9 @@ void ServerJob::Forward(Buffer bytes, const wire::ForwardRequestView& request, D
   call->finish = [this, wait = f.wait_ms > 0, deadline,
                   reply = std::move(reply)](absl::Status status) mutable {
     if (!status.ok()) return reply(std::move(status));
-    link_->Answer(Identity(), wait, deadline, std::move(reply));
+    wire::ServerState state = Identity();
+    state.incarnation = options_.process;
+    link_->Answer(state, wait, deadline, std::move(reply));
   };
   TakeForwarded(call);
 }

@@ -308,6 +308,37 @@ TEST_CASE("a copy that was away gets from the log what memory has no more", "[ch
   REQUIRE(copies[1].Hash(12) == references[12].Hash());
 }
 
+TEST_CASE("a copy tells which neighbour is gone, and which is silent", "[chain]") {
+  Copies copies(3);
+  for (size_t i = 0; i < 3; ++i) copies.Open(i);
+  copies.TellAll(1, {0, 1, 2});
+  CHECK(copies.Job(0)->peers().empty());
+  CHECK(copies.Job(1)->peers().empty());
+  copies.Kill(0);
+  for (int i = 0; i < 5; ++i) copies.Pass(absl::Milliseconds(100));  // within half a second
+  CHECK(copies.Job(2)->peers().empty());
+  const auto gone = copies.Job(1)->peers();
+  REQUIRE(gone.size() == 1);
+  CHECK(gone[0].name() == "s0");
+  CHECK(gone[0].role() == NodeRole::SERVER);
+  CHECK(gone[0].kind() == PeerTrouble::CLOSED);
+  CHECK(gone[0].incarnation() == 1);
+  copies.TellAll(2, {1, 2});
+  CHECK(copies.Job(1)->peers().empty());
+  // Another generation of configurations is an answer as well.
+  copies.Tell(1, 3, {1, 2});
+  copies.Pass();
+  CHECK(copies.Job(1)->peers().empty());
+  const ScopedFailpoint silent("server.chain.received",
+                               {.act = FailWith(absl::DeadlineExceededError("no reply"))});
+  copies.Pass();
+  const auto quiet = copies.Job(1)->peers();
+  REQUIRE(quiet.size() == 1);
+  CHECK(quiet[0].name() == "s2");
+  CHECK(quiet[0].kind() == PeerTrouble::SILENT);
+  CHECK(quiet[0].for_ms() >= 500);
+}
+
 TEST_CASE("files under another log id are none: the copy begins with nothing", "[chain]") {
   Copies copies(2);
   Join(copies, 3);

@@ -167,7 +167,8 @@ void JobKeeper::ReopenDamaged() {
     }
   }
   for (const auto& [slot, damage] : damaged) {
-    LOG(ERROR) << "tier_damaged job=" << slot.job.value << " next=open_anew error=\"" << damage << '"';
+    LOG(ERROR) << "tier_damaged job=" << slot.job.value << " next=open_anew error=\"" << damage
+               << '"';
     ServerJobDirective directive;
     Reopening reopening;
     {
@@ -280,7 +281,8 @@ bool JobKeeper::OpenOnce(const EntryPtr& entry, const ServerJobDirective& direct
   options.incarnation += reopening.times;
   if (plan->copy) {
     // Another one than the process's and than that of any copy which was here before (R12).
-    options.incarnation = Mix64(options.incarnation ^ Mix64(std::hash<std::string>()(plan->copy->log_id)));
+    options.incarnation =
+        Mix64(options.incarnation ^ Mix64(std::hash<std::string>()(plan->copy->log_id)));
   }
   std::optional<uint32_t> server;
   if (plan->copy) server = plan->server_index;

@@ -110,7 +110,8 @@ class ServerImpl : public Server {
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.make_gpu = options_.make_gpu;
     keeper.paths = options_.paths;
-    keeper.job = {pool_.get(), disk_.get(), timer_, &memory_, incarnation_, &keys_, options_.transport};
+    keeper.job = {pool_.get(), disk_.get(),       timer_, &memory_, incarnation_,
+                  &keys_,      options_.transport};
     keeper.service = &service_;
     return keeper;
   }
@@ -270,8 +271,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   const auto gauge = [&](std::string name, std::string help, double value) {
     out.push_back({absl::StrCat("strata_server_", name), std::move(help), value, false});
   };
-  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull", "push",
-                                                         "mark", "prefetch", "forward"};
+  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull",     "push",
+                                                         "mark",         "prefetch", "forward"};
   for (int m = 0; m < kDataMethods; ++m) {
     const DataService::Counters& c = service_.counters()[static_cast<size_t>(m)];
     counter(absl::StrCat(kMethods[m], "_requests"), "Requests received.", c.requests);

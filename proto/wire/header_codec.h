@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "proto/core/mutation.h"
 #include "proto/wire/format.h"
 #include "proto/wire/message.h"
 #include "proto/wire/message_limits.h"
@@ -103,12 +102,8 @@ inline void ReadText(FieldReader& r, std::string& out) {
   out.assign(bytes.begin(), bytes.end());
 }
 
-inline bool Full(FieldReader& r, size_t size, size_t limit) {
-  if (size < limit || STRATA_MUTATION("message.any_count")) return false;
-  r.FailWith(absl::StatusCode::kResourceExhausted,
-             absl::StrCat("more than ", limit, " elements, the most that one message may hold"));
-  return true;
-}
+// Whether a list that has `size` elements may have no more: then the parse has failed.
+bool Full(FieldReader& r, size_t size, size_t limit);
 
 // `read`: called as read(FieldReader&, T&).
 template <typename T, typename ReadFields>

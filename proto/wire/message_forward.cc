@@ -97,13 +97,11 @@ void Read(FieldReader& r, ForwardRequestView& out) {
         break;
       case 7:
         if (Full(r, out.entries.size(), kMaxForwarded)) return;
-        r.Message("ForwardEntry",
-                  [&](FieldReader& sub) { Read(sub, out.entries.emplace_back()); });
+        r.Message("ForwardEntry", [&](FieldReader& sub) { Read(sub, out.entries.emplace_back()); });
         break;
       case 8:
         if (Full(r, out.images.size(), kMaxForwarded)) return;
-        r.Message("ForwardImage",
-                  [&](FieldReader& sub) { Read(sub, out.images.emplace_back()); });
+        r.Message("ForwardImage", [&](FieldReader& sub) { Read(sub, out.images.emplace_back()); });
         break;
       case 9:
         r.Varint(fields.wait_ms);

@@ -4,7 +4,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "proto/core/mutation.h"
 #include "proto/wire/format.h"
 #include "proto/wire/header_codec.h"
 #include "proto/wire/message_codec.h"

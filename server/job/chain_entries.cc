@@ -59,15 +59,15 @@ absl::StatusOr<std::vector<ChainEntryPtr>> ReadChainEntries(storage::UpdateLog& 
     return header.kind == static_cast<uint16_t>(RecordKind::kCut);
   };
   const auto wanted = [&](const storage::LogHeader& header) {
-    return header.shard == shard && (header.step.value > after.step ||
-                                     (is_cut(header) && header.step.value == after.step));
+    return header.shard == shard &&
+           (header.step.value > after.step || (is_cut(header) && header.step.value == after.step));
   };
   const uint64_t first = log.stats().first_segment;
   absl::Status s = log.Replay(
       std::max(segment, first), wanted, [&](const storage::LogRecordView& record) -> absl::Status {
         const LogEnd cut = {record.header.step.value, record.header.window};
-        const EntryFit fit = is_cut(record.header) ? FitOfCut(end, cut)
-                                                   : FitOfStep(end, record.header.step.value);
+        const EntryFit fit =
+            is_cut(record.header) ? FitOfCut(end, cut) : FitOfStep(end, record.header.step.value);
         if (fit == EntryFit::kHave) return absl::OkStatus();  // written again after an error
         if (fit == EntryFit::kGap) {
           return absl::OutOfRangeError(

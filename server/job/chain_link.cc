@@ -145,13 +145,12 @@ absl::Status ChainLink::Check(const wire::ForwardFields& fields, bool question) 
   absl::MutexLock lock(&mu_);
   const ChainConfiguration& c = chain_.configuration();
   if (directive_.members_size() == 0 || fields.chain_epoch != c.epoch) {
-    return absl::FailedPreconditionError(absl::StrCat("forward.chain_epoch ", fields.chain_epoch,
-                                                      ": this copy goes by ", c.epoch));
+    return absl::FailedPreconditionError(
+        absl::StrCat("forward.chain_epoch ", fields.chain_epoch, ": this copy goes by ", c.epoch));
   }
   if (fields.log_id != options_.log_id) {
-    return absl::FailedPreconditionError(absl::StrCat("forward.log_id \"", fields.log_id,
-                                                      "\": this copy is \"", options_.log_id,
-                                                      "\""));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "forward.log_id \"", fields.log_id, "\": this copy is \"", options_.log_id, "\""));
   }
   bool known = false;
   for (int i = 0; i < directive_.members_size(); ++i) {
@@ -341,7 +340,8 @@ bool ChainLink::FillImage(const ReplicaChain::Part& part, Out& out) {
 
 void ChainLink::Read(size_t shard, LogEnd after) {
   chain_.SetReady(shard, false);
-  disk_->Post([this, shard, after, through = chain_.end(shard)] { ReadNow(shard, after, through); });
+  disk_->Post(
+      [this, shard, after, through = chain_.end(shard)] { ReadNow(shard, after, through); });
 }
 
 void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
@@ -385,8 +385,7 @@ void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
     source = opened.ok() ? *std::move(opened) : nullptr;
     offset = 0;
   }
-  absl::StatusOr<ImageChunk> chunk =
-      s.ok() ? source->Read(offset) : absl::StatusOr<ImageChunk>(s);
+  absl::StatusOr<ImageChunk> chunk = s.ok() ? source->Read(offset) : absl::StatusOr<ImageChunk>(s);
   if (absl::IsNotFound(s)) {
     absl::ReaderMutexLock calling(&calling_);
     options_.want_image(shard);
@@ -441,8 +440,11 @@ void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
         const auto at = std::find(options_.shards.begin(), options_.shards.end(), end.shard);
         if (at == options_.shards.end()) continue;
         next[static_cast<size_t>(at - options_.shards.begin())] =
-            NextEnd{end.empty, {end.step, end.cut}, {end.committed_step, end.committed_cut},
-                    end.image, end.image_bytes};
+            NextEnd{end.empty,
+                    {end.step, end.cut},
+                    {end.committed_step, end.committed_cut},
+                    end.image,
+                    end.image_bytes};
       }
       chain_.Replied(call, message->chain_epoch, next);
       backoff_.OnSuccess();

@@ -51,8 +51,7 @@ std::vector<std::string> GenerationFolders(const std::string& folder);
 // Removes those of generations before `generation`. What cannot be removed stays: it is looked for
 // again after the next opening.
 void RemoveEarlierGenerations(const std::string& root, const JobIdentity& identity,
-                              Generation generation,
-                              std::optional<uint32_t> server = std::nullopt);
+                              Generation generation, std::optional<uint32_t> server = std::nullopt);
 // The latest of them; 0: there is none.
 Generation LatestGeneration(const std::string& folder);
 
@@ -92,7 +91,8 @@ class JobFolders {
   std::map<std::string, std::weak_ptr<JobFolderLock>> taken_ ABSL_GUARDED_BY(mu_);  // by folder
 };
 
-// With a log id: of the copy of its server's shards. Durable when it returns, and so are the names of folders from `root` on.
+// With a log id: of the copy of its server's shards. Durable when it returns, and so are the names
+// of folders from `root` on.
 absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation);
 // The copy of some shards of the job that is there, by what its OPEN says; of another log id it is
 // none.

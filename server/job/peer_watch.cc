@@ -66,8 +66,8 @@ void PeerWatch::Ask(uint64_t number) {
     question = w->peer.question;
   }
   channel->Call(DataMethod::kForward, std::move(question), kPatience,
-                [self = weak_from_this(), number, asked = timer_->Now()](
-                    const absl::StatusOr<Buffer>& reply) {
+                [self = weak_from_this(), number,
+                 asked = timer_->Now()](const absl::StatusOr<Buffer>& reply) {
                   if (const auto watch = self.lock()) watch->Answered(number, asked, reply);
                 });
 }
@@ -92,7 +92,8 @@ void PeerWatch::Answered(uint64_t number, absl::Time asked, const absl::StatusOr
     }
     w->failures = 0;
     w->bad_since.reset();
-    return AskAt(number, now + kPause);
+    // Until its process is known, of which a trouble tells.
+    return AskAt(number, now + (w->incarnation == 0 ? kTryAgain : kPause));
   }
   if (!w->bad_since) w->bad_since = closed ? now : asked;
   ++w->failures;
@@ -111,8 +112,7 @@ std::vector<PeerTrouble> PeerWatch::Troubles() const {
     out.set_name(w.peer.copy.server());
     out.set_role(NodeRole::SERVER);
     out.set_kind(w.kind);
-    out.set_for_ms(
-        static_cast<uint64_t>(absl::ToInt64Milliseconds(timer_->Now() - *w.bad_since)));
+    out.set_for_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(timer_->Now() - *w.bad_since)));
     out.set_message(w.message);
     out.set_incarnation(w.incarnation);
   }

@@ -1,4 +1,4 @@
-// Whether the neighbours of a copy are there: the scheduler hears it from the one who notices first.
+// Whether the neighbours of a copy are there: who notices first tells the scheduler.
 // Tested by tests/server/job/chain_test.cc
 #ifndef STRATA_SERVER_JOB_PEER_WATCH_H_
 #define STRATA_SERVER_JOB_PEER_WATCH_H_
@@ -52,7 +52,7 @@ class PeerWatch : public std::enable_shared_from_this<PeerWatch> {
     Peer peer;
     std::shared_ptr<DataChannel> channel;
     uint64_t incarnation = 0;
-    uint32_t failures = 0;               // in a row
+    uint32_t failures = 0;  // in a row
     std::optional<absl::Time> bad_since;
     PeerTrouble::Kind kind = PeerTrouble::KIND_UNSPECIFIED;
     std::string message;

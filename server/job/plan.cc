@@ -52,7 +52,8 @@ absl::StatusOr<CopyPlan> CopyOf(const ServerJobDirective& directive) {
   }
   if (!directive.spec().spec().output().removed().empty()) {
     return absl::InvalidArgumentError(
-        "spec.output.removed: a job whose shards have copies cannot tell removed rows yet; leave it "
+        "spec.output.removed: a job whose shards have copies cannot tell removed rows yet; leave "
+        "it "
         "out, or set spec.storage.replicas to 1");
   }
   return copy;

@@ -57,10 +57,10 @@ class ServerJob {
     Executor* disk = nullptr;  // for files of images and checkpoints
     Timer* timer = nullptr;
     RequestMemory* memory = nullptr;
-    uint64_t incarnation = 0;     // of this process, and of this opening of the job in it
-    KeyCounters* keys = nullptr;  // may be null; outlives the job
+    uint64_t incarnation = 0;            // of this process, and of this opening of the job in it
+    KeyCounters* keys = nullptr;         // may be null; outlives the job
     DataTransport* transport = nullptr;  // to copies of its shards; null: they have none
-    uint64_t process = 0;  // incarnation of the process, as other copies are told
+    uint64_t process = 0;                // incarnation of the process, as other copies are told
   };
   // A pull waits at most this long, whatever it asks.
   static constexpr uint32_t kMaxWaitMs = 60000;
@@ -222,10 +222,10 @@ class ServerJob {
   LaneSessions lane_sessions_ ABSL_GUARDED_BY(mu_);  // told; shards may not have it yet
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> wanted_images_ ABSL_GUARDED_BY(mu_);  // by shard: for the copy after this one
-  ChainDirective chain_ ABSL_GUARDED_BY(mu_);  // told; the link may not have it yet
+  ChainDirective chain_ ABSL_GUARDED_BY(mu_);             // told; the link may not have it yet
   absl::Status copy_trouble_ ABSL_GUARDED_BY(mu_);
-  bool waits_ ABSL_GUARDED_BY(mu_) = false;    // for copies, as shards were told
-  absl::Mutex posting_;                        // held shared while posting to runners
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // for copies, as shards were told
+  absl::Mutex posting_;                      // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;
 };
 

@@ -71,7 +71,8 @@ std::shared_ptr<ChainLink> ServerJob::MakeLink(const OpenedJob& opened) {
   }
   head_ = false;
   const std::vector<bool> empty(ends.size(), opened.empty);
-  auto link = std::make_shared<ChainLink>(std::move(o), std::move(ends), std::move(committed), empty);
+  auto link =
+      std::make_shared<ChainLink>(std::move(o), std::move(ends), std::move(committed), empty);
   for (size_t i = 0; i < opened.shards.size(); ++i) {
     opened.shards[i]->SetAppended(
         [link = link.get(), i](const storage::LogHeader& header, storage::LogPosition at,

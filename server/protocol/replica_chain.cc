@@ -106,12 +106,11 @@ std::optional<ReplicaChain::Call> ReplicaChain::Next(bool images) {
 
 void ReplicaChain::Replied(uint64_t id, uint64_t epoch,
                            const std::vector<std::optional<NextEnd>>& next) {
+  const bool any = STRATA_MUTATION("chain.old_ack_taken");
   const auto it = calls_.find(id);
-  if (it == calls_.end() && !STRATA_MUTATION("chain.old_ack_taken")) return;
+  if (it == calls_.end() && !any) return;
   const bool all = it == calls_.end() || it->second;
-  if (epoch != configuration_.epoch && !STRATA_MUTATION("chain.old_ack_taken")) {
-    return Forget();  // R4
-  }
+  if (epoch != configuration_.epoch && !any) return Forget();  // R4
   if (it != calls_.end()) calls_.erase(it);
   for (size_t i = 0; i < shards_.size(); ++i) {
     Shard& shard = shards_[i];

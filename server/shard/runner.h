@@ -81,8 +81,8 @@ class ShardRunner {
   // Pushes and marks of others are refused from now on; view().lane_epoch says when that holds.
   void SetSessions(LaneSessions sessions);
   // The shard has copies: what they have by now is `committed` (nothing: what was committed until
-  // now), SetCommitted tells of more. Not `waits`: what is applied is committed. `done` is called on
-  // the executor when that holds; may be null.
+  // now), SetCommitted tells of more. Not `waits`: what is applied is committed. `done` is called
+  // on the executor when that holds; may be null.
   void SetCopies(bool waits, std::optional<Step> committed, std::function<void()> done);
   void SetCommitted(Step step);
   // Records of the copy before this one, in order; each into the log, then applied (Shard::Take).
@@ -195,7 +195,7 @@ class ShardRunner {
     uint64_t log_segment = 0;
     std::function<void(absl::Status)> done;
   };
-  std::deque<ImageOrder> images_;    // not begun
+  std::deque<ImageOrder> images_;  // not begun
   // Async: by task and window, what waits for copies. One that is sent again takes the place of
   // what it repeats.
   std::map<std::pair<uint64_t, uint64_t>, AppliedWindow> applied_;

@@ -47,7 +47,8 @@ void ShardRunner::AnswerApplied(const std::shared_ptr<PushCall>& call, bool repe
   const wire::PushFields& f = call->fields();
   AppliedWindow& applied = applied_[{f.task.value, f.window}];
   if (applied.call != nullptr) {
-    applied.call->Fail(absl::UnavailableError("this push was sent again while copies were awaited"));
+    applied.call->Fail(
+        absl::UnavailableError("this push was sent again while copies were awaited"));
     repeated = true;
   }
   applied = {call, end, repeated};

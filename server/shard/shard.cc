@@ -215,7 +215,8 @@ absl::Status Shard::Append(const storage::LogHeader& header, std::span<const Tab
   const std::vector<std::span<const uint8_t>> parts = EncodeTables(here, dims_, heads);
   LogEnd end = {header.step.value, barrier_.taken()};
   if (header.kind == static_cast<uint16_t>(RecordKind::kCut)) end.cut = header.window;
-  if (appended_ && STRATA_MUTATION("chain.forward_first")) appended_(header, {}, parts, end);
+  const bool unwritten = STRATA_MUTATION("chain.forward_first");
+  if (appended_ && unwritten) appended_(header, {}, parts, end);
   absl::StatusOr<storage::LogPosition> at;
   {
     const BlockingSection disk;
@@ -223,7 +224,7 @@ absl::Status Shard::Append(const storage::LogHeader& header, std::span<const Tab
   }
   if (!at.ok()) return at.status();
   if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
-  if (appended_ && !STRATA_MUTATION("chain.forward_first")) appended_(header, *at, parts, end);
+  if (appended_ && !unwritten) appended_(header, *at, parts, end);
   return absl::OkStatus();
 }
 

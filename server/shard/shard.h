@@ -125,9 +125,8 @@ class Shard {
   // --- copies (server/protocol/replica_chain.h)
   // Is told of every record that was written into the log, before it is applied. The parts of the
   // payload are there during the call only.
-  using Appended =
-      std::function<void(const storage::LogHeader&, storage::LogPosition,
-                         std::span<const std::span<const uint8_t>> parts, LogEnd end)>;
+  using Appended = std::function<void(const storage::LogHeader&, storage::LogPosition,
+                                      std::span<const std::span<const uint8_t>> parts, LogEnd end)>;
   void SetAppended(Appended appended) { appended_ = std::move(appended); }
   // As StepGate's.
   void WaitForCopies(bool waits, Step committed) { gate_.WaitForCopies(waits, committed); }

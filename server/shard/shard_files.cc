@@ -295,8 +295,8 @@ absl::Status Shard::Take(const storage::LogRecordView& record) {
         " of job ", options_.identity.job.text(), ", generation ", options_.generation.value));
   }
   const LogEnd end = log_end();
-  const EntryFit fit = cut ? FitOfCut(end, {header.step.value, header.window})
-                           : FitOfStep(end, header.step.value);
+  const EntryFit fit =
+      cut ? FitOfCut(end, {header.step.value, header.window}) : FitOfStep(end, header.step.value);
   if (fit == EntryFit::kHave) return absl::OkStatus();
   if (fit == EntryFit::kGap) {
     return absl::FailedPreconditionError(

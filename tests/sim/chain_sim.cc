@@ -30,9 +30,7 @@ ChainSim::ChainSim(uint64_t seed, uint32_t replicas)
   for (size_t p = 0; p < replicas_; ++p) Tell(p);
 }
 
-bool ChainSim::IsWhole(const Member& m) const {
-  return processes_[m.process].log_id == m.log_id;
-}
+bool ChainSim::IsWhole(const Member& m) const { return processes_[m.process].log_id == m.log_id; }
 
 // A copy that was not open: what its disk has, or nothing. Async: it knows of no commit.
 void ChainSim::OpenCopy(Process& p, const Configuration& c) {

@@ -75,7 +75,9 @@ class ChainSim {
   };
 
   uint64_t Below(uint64_t n) { return random_() % n; }
-  static server::LogEnd EndOf(const Log& log) { return log.empty() ? server::LogEnd() : log.back().end; }
+  static server::LogEnd EndOf(const Log& log) {
+    return log.empty() ? server::LogEnd() : log.back().end;
+  }
   std::string NewLogId() { return "log" + std::to_string(++log_ids_); }
 
   void Event();

@@ -36,9 +36,8 @@ void ChainSim::Join() {
   if (newest_.joining || newest_.members.size() >= replicas_) return;
   for (size_t p = 0; p < kProcesses; ++p) {
     const size_t candidate = (p + Below(kProcesses)) % kProcesses;
-    const bool member =
-        std::any_of(newest_.members.begin(), newest_.members.end(),
-                    [&](const Member& m) { return m.process == candidate; });
+    const bool member = std::any_of(newest_.members.begin(), newest_.members.end(),
+                                    [&](const Member& m) { return m.process == candidate; });
     if (member || !processes_[candidate].alive) continue;
     Configuration next = newest_;
     next.joining = Member{candidate, NewLogId()};
@@ -120,7 +119,8 @@ void ChainSim::Fault() {
       return;
     }
     case 2:
-      if (!network_.empty()) network_.erase(network_.begin() + static_cast<ptrdiff_t>(Below(network_.size())));
+      if (!network_.empty())
+        network_.erase(network_.begin() + static_cast<ptrdiff_t>(Below(network_.size())));
       return;
     default:
       if (!p.alive) Restart(process);

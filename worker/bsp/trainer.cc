@@ -209,9 +209,8 @@ class Trainer : public BspTrainer {
     }
     auto answers = std::make_shared<PullAnswers>(parts->size());
     for (const Exchange::Shards shards : *parts) {
-      auto request =
-          rows_.EncodePull(action.server, shards, header().To(action.server), action.step, kWaitMs,
-                           **data, extras);
+      auto request = rows_.EncodePull(action.server, shards, header().To(action.server),
+                                      action.step, kWaitMs, **data, extras);
       if (!request.ok()) return request.status();
       const Exchange::Rows rows = Exchange::RowsOf(*request);
       session_.Call(action.server, DataMethod::kPull, *std::move(request),

@@ -22,6 +22,24 @@ wire::PullOutcome OutcomeOf(JobBench& bench, uint64_t step) {
   return bench.Outcome(*bench.Pull(step, 0)).outcome;
 }
 
+std::shared_ptr<JobBench::Answer> PushWindow(JobBench& bench, uint64_t window) {
+  wire::PushFields f;
+  f.window = window;
+  return bench.Call(DataMethod::kPush, bench.PushMessage(1, window, {{0, 1}}, f));
+}
+
+std::vector<std::string> RowsOf(JobBench& bench) {
+  const auto answer = bench.Pull(0, 0);
+  REQUIRE(answer->value().ok());
+  std::vector<std::string> values;
+  const auto reply = wire::ParsePullReply((**answer).value().span());
+  REQUIRE(reply.ok());
+  for (const wire::GroupView& g : reply->groups) {
+    values.emplace_back(g.value_bytes.begin(), g.value_bytes.end());
+  }
+  return values;
+}
+
 TEST_CASE("a step is shown when the last copy has it, and not before", "[chain]") {
   const auto references = References(1, 1, 3);
   Copies copies(2);
@@ -194,45 +212,57 @@ TEST_CASE("a window is answered when the last copy has it", "[chain]") {
   copies.TellAll(1, {0, 1});
   copies.Run();
   copies.OpenSession(0);
-  const auto push = [&](size_t i, uint64_t window) {
-    wire::PushFields f;
-    f.window = window;
-    return copies[i].Call(DataMethod::kPush, copies[i].PushMessage(1, window, {{0, 1}}, f));
-  };
-  const auto first = push(0, 0);
+  const auto first = PushWindow(copies[0], 0);
   CHECK_FALSE(first->has_value());
   // Sent again, as by a worker that waited long enough: one of the two is answered.
-  const auto again = push(0, 0);
+  const auto again = PushWindow(copies[0], 0);
   REQUIRE(first->has_value());
   CHECK(absl::IsUnavailable((*first)->status()));
   CHECK_FALSE(again->has_value());
-  const auto second = push(0, 1);
+  const auto second = PushWindow(copies[0], 1);
   copies.Run();
   REQUIRE(again->has_value());
   REQUIRE((*again)->ok());
   CHECK(wire::ParsePushReply((**again).value().span())->repeated);
   REQUIRE(second->has_value());
   CHECK((*second)->ok());
-  const auto rows = [&](size_t i) {
-    const auto answer = copies[i].Pull(0, 0);
-    REQUIRE(answer->value().ok());
-    std::vector<std::string> values;
-    const auto reply = wire::ParsePullReply((**answer).value().span());
-    REQUIRE(reply.ok());
-    for (const wire::GroupView& g : reply->groups) {
-      values.emplace_back(g.value_bytes.begin(), g.value_bytes.end());
-    }
-    return values;
-  };
-  const auto before = rows(0);
+  const auto before = RowsOf(copies[0]);
   copies.Kill(0);
   copies.Tell(1, 2, {1});
   copies.Run();
-  CHECK(rows(1) == before);
+  CHECK(RowsOf(copies[1]) == before);
   copies.OpenSession(1);
-  const auto repeated = push(1, 1);
+  const auto repeated = PushWindow(copies[1], 1);
   REQUIRE(repeated->has_value());
   CHECK(wire::ParsePushReply((**repeated).value().span())->repeated);
+}
+
+TEST_CASE("a head whose log takes nothing sends nothing on", "[chain]") {
+  Copies copies(2, /*synchronous=*/false);
+  copies.Open(0);
+  copies.Open(1);
+  copies.TellAll(1, {0, 1});
+  copies.OpenSession(0);
+  {
+    const ScopedFailpoint full("log.append",
+                               {.act = FailWith(absl::ResourceExhaustedError("disk full"))});
+    const auto refused = PushWindow(copies[0], 0);
+    REQUIRE(refused->has_value());
+    CHECK_FALSE((*refused)->ok());
+  }
+  copies.Pass();
+  // R1: its place in the log goes to another window.
+  for (const uint64_t window : {1, 0}) {
+    const auto pushed = PushWindow(copies[0], window);
+    copies.Pass();
+    REQUIRE(pushed->has_value());
+    CHECK((*pushed)->ok());
+  }
+  const auto before = RowsOf(copies[0]);
+  copies.Kill(0);
+  copies.Tell(1, 2, {1});
+  copies.Run();
+  CHECK(RowsOf(copies[1]) == before);
 }
 
 // A chain of one with `steps`, to which copy 1 joins.

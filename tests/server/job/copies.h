@@ -102,9 +102,7 @@ class Copies {
   uint64_t Clock(size_t i) { return Job(i)->Report().min_clock(); }
   void OpenSession(size_t i) { REQUIRE(copies_[i]->OpenSession().ok()); }
   // One lane's; appended at the head, whoever else runs.
-  void Push(size_t i, uint64_t step) {
-    REQUIRE(copies_[i]->PushStep(1, step, {{0, 1}}).ok());
-  }
+  void Push(size_t i, uint64_t step) { REQUIRE(copies_[i]->PushStep(1, step, {{0, 1}}).ok()); }
 
  private:
   void Fill(size_t i, ChainMember* member) {

@@ -107,8 +107,7 @@ TEST_CASE("an answer of another epoch counts for nothing", "[chain]") {
   CHECK(chain.Next(true));  // it is asked again
 }
 
-TEST_CASE("who is alone commits what it appended; too few full copies commit nothing",
-          "[chain]") {
+TEST_CASE("who is alone commits what it appended; too few full copies commit nothing", "[chain]") {
   ReplicaChain chain({{1, 0}}, {{0, 0}});
   ChainConfiguration alone = Head(1, 1, "");
   alone.min_replicas = 2;

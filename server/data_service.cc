@@ -37,28 +37,45 @@ void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
       return Mark(std::move(request), std::move(counted));
     case DataMethod::kPrefetch:
       return Prefetch(std::move(request), std::move(counted));
+    case DataMethod::kForward:
+      return Forward(std::move(request), std::move(counted));
   }
 }
 
 void DataService::Add(std::shared_ptr<ServerJob> job) {
   absl::MutexLock lock(&mu_);
-  jobs_[job->plan().job] = std::move(job);
+  jobs_[{job->plan().job, job->plan().server_index}] = std::move(job);
 }
 
-std::shared_ptr<ServerJob> DataService::Remove(JobId job) {
+std::shared_ptr<ServerJob> DataService::Remove(JobId job, uint32_t server) {
   absl::MutexLock lock(&mu_);
-  auto node = jobs_.extract(job);
+  auto node = jobs_.extract({job, server});
   return node.empty() ? nullptr : std::move(node.mapped());
+}
+
+std::shared_ptr<ServerJob> DataService::Find(JobId job, uint32_t server) const {
+  absl::MutexLock lock(&mu_);
+  const auto it = jobs_.find({job, server});
+  return it == jobs_.end() ? nullptr : it->second;
 }
 
 std::shared_ptr<ServerJob> DataService::Find(JobId job) const {
   absl::MutexLock lock(&mu_);
-  const auto it = jobs_.find(job);
-  return it == jobs_.end() ? nullptr : it->second;
+  std::shared_ptr<ServerJob> found;
+  for (auto it = jobs_.lower_bound({job, 0}); it != jobs_.end() && it->first.job == job; ++it) {
+    if (found == nullptr || (!found->is_head() && it->second->is_head())) found = it->second;
+  }
+  return found;
 }
 
 absl::StatusOr<std::shared_ptr<ServerJob>> DataService::JobOf(const wire::Header& header) const {
-  if (auto job = Find(header.job)) return job;
+  auto job = header.server == 0 ? Find(header.job) : Find(header.job, header.server - 1);
+  if (job != nullptr) return job;
+  if (header.server != 0 && Find(header.job) != nullptr) {
+    return absl::NotFoundError(absl::StrCat("header.server ", header.server, ": shards of server ",
+                                            header.server - 1, " of job ", header.job.value,
+                                            " are not on this server"));
+  }
   return absl::NotFoundError(
       absl::StrCat("header.job ", header.job.value, " is not open on this server"));
 }
@@ -101,6 +118,14 @@ void DataService::Mark(Buffer request, DataReply reply) {
   auto job = JobOf(message->header);
   if (!job.ok()) return reply(job.status());
   (*job)->Mark(*message, std::move(reply));
+}
+
+void DataService::Forward(Buffer request, DataReply reply) {
+  auto message = wire::ParseForwardRequest(request.span());
+  if (!message.ok()) return reply(message.status());
+  auto job = JobOf(message->fields.header);
+  if (!job.ok()) return reply(job.status());
+  (*job)->Forward(std::move(request), *message, std::move(reply));
 }
 
 }  // namespace strata::server

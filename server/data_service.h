@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +20,13 @@
 
 namespace strata::server {
 
+// The shards of one of a job's servers, by its index: a process may have copies of several.
+struct JobSlot {
+  JobId job;
+  uint32_t server = 0;
+  friend auto operator<=>(const JobSlot&, const JobSlot&) = default;
+};
+
 // Thread-safe. No bytes crash it; what is wrong with them is the reply.
 class DataService : public DataHandler {
  public:
@@ -26,7 +34,9 @@ class DataService : public DataHandler {
 
   void Add(std::shared_ptr<ServerJob> job);
   // The job is gone from here; whoever is using it still finishes with it.
-  std::shared_ptr<ServerJob> Remove(JobId job);
+  std::shared_ptr<ServerJob> Remove(JobId job, uint32_t server = 0);
+  std::shared_ptr<ServerJob> Find(JobId job, uint32_t server) const;
+  // Of any of the job's servers whose shards are here: one that answers for them, if one does.
   std::shared_ptr<ServerJob> Find(JobId job) const;
 
   // For metrics, by method.
@@ -46,10 +56,11 @@ class DataService : public DataHandler {
   void Prefetch(Buffer request, DataReply reply);
   void Mark(Buffer request, DataReply reply);
   void OpenSession(Buffer request, DataReply reply);
+  void Forward(Buffer request, DataReply reply);
 
   std::array<Counters, kDataMethods> counters_;
   mutable absl::Mutex mu_;
-  std::map<JobId, std::shared_ptr<ServerJob>> jobs_ ABSL_GUARDED_BY(mu_);
+  std::map<JobSlot, std::shared_ptr<ServerJob>> jobs_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace strata::server

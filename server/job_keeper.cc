@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
+#include "proto/core/position.h"
 #include "proto/job/checks/unknown_fields.h"
 #include "proto/runtime/base/timer.h"
 #include "server/job/opening.h"
@@ -60,6 +63,14 @@ absl::Status CheckPaths(const PathPolicy& policy, const ServerJobDirective& dire
   return policy.Check("the checkpoint to restore", directive.restore_from());
 }
 
+// Of the copy that is meant; empty: its shards have none.
+std::string LogIdOf(const ServerJobDirective& directive) {
+  const ChainDirective& chain = directive.chain();
+  const auto place = static_cast<int>(chain.place());
+  if (place < chain.members_size()) return chain.members(place).log_id();
+  return chain.joining().log_id();
+}
+
 // Waits until nobody but the caller uses the job: handlers that found it before it was removed from
 // the service hand on their request and let go; none of them waits for anything.
 void DestroyWhenUnused(std::shared_ptr<ServerJob> job) {
@@ -75,45 +86,67 @@ JobKeeper::JobKeeper(Options options)
 JobKeeper::~JobKeeper() { CloseAll(); }
 
 void JobKeeper::CloseAll() {
-  std::vector<JobId> ids;
+  std::vector<JobSlot> slots;
   {
     MutexLock lock(&mu_);
-    for (const auto& [id, entry] : entries_) ids.push_back(id);
+    for (const auto& [slot, entry] : entries_) slots.push_back(slot);
   }
-  for (const JobId id : ids) Drop(id);
+  for (const JobSlot slot : slots) Drop(slot);
   work_.Drain();
 }
 
 void JobKeeper::Follow(const NodeDirective& directive) {
+  DropUnnamed(directive);
   for (const ServerJobDirective& job : directive.server_jobs()) FollowOne(job);
 }
 
+std::vector<JobSlot> JobKeeper::SlotsOf(JobId id,
+                                        const std::function<bool(const Entry&)>& which) const {
+  std::vector<JobSlot> slots;
+  MutexLock lock(&mu_);
+  for (auto it = entries_.lower_bound({id, 0}); it != entries_.end() && it->first.job == id; ++it) {
+    if (which(*it->second)) slots.push_back(it->first);
+  }
+  return slots;
+}
+
 void JobKeeper::FollowOne(const ServerJobDirective& directive) {
-  const JobId id(directive.job());
+  const JobSlot slot = {JobId(directive.job()), directive.server_index()};
   const JobIdentity identity =
       ParseJobIdentity(directive.cluster_id(), directive.job_uid()).value_or(JobIdentity());
   if (directive.close()) return CloseJob(directive, identity);
   const Generation generation(directive.generation());
+  for (const JobSlot another :
+       SlotsOf(slot.job, [&](const Entry& entry) { return !(entry.identity == identity); })) {
+    Release(another);
+  }
+  for (const JobSlot earlier :
+       SlotsOf(slot.job, [&](const Entry& entry) { return entry.generation < generation; })) {
+    Drop(earlier);
+  }
   std::shared_ptr<ServerJob> open;
-  bool start = false, another = false;
+  bool start = false, rejoins = false;
   {
     MutexLock lock(&mu_);
-    const auto it = entries_.find(id);
-    another = it != entries_.end() && !(it->second->identity == identity);
-    if (another || it == entries_.end() || it->second->generation < generation) {
+    const auto it = entries_.find(slot);
+    if (it == entries_.end()) {
       start = true;
     } else if (it->second->generation == generation) {
+      rejoins = LogIdOf(it->second->directive) != LogIdOf(directive);
       it->second->directive = directive;
       open = it->second->job;
     }
   }
-  if (another) Release(id);
-  if (start) {
-    Drop(id);
+  if (rejoins) {
+    Drop(slot);
+    // In the same folder: nothing of the copy before may still write there.
+    StartOpening(directive, {}, Begins::kInOrder);
+  } else if (start) {
     StartOpening(directive, {}, Begins::kPassing);
   } else if (open != nullptr) {
     open->Follow(directive);
-    if (options_.service->Find(id) == nullptr) options_.service->Add(std::move(open));
+    const bool served = options_.service->Find(slot.job, slot.server) != nullptr;
+    if (!served) options_.service->Add(std::move(open));
   }
 }
 
@@ -124,26 +157,27 @@ void JobKeeper::Tend() {
 }
 
 void JobKeeper::ReopenDamaged() {
-  std::map<JobId, absl::Status> damaged;
+  std::map<JobSlot, absl::Status> damaged;
   {
     MutexLock lock(&mu_);
-    for (const auto& [id, entry] : entries_) {
+    for (const auto& [slot, entry] : entries_) {
       if (entry->job == nullptr) continue;
       absl::Status damage = entry->job->tier_damage();
-      if (!damage.ok()) damaged.emplace(id, std::move(damage));
+      if (!damage.ok()) damaged.emplace(slot, std::move(damage));
     }
   }
-  for (const auto& [id, damage] : damaged) {
-    LOG(ERROR) << "tier_damaged job=" << id.value << " next=open_anew error=\"" << damage << '"';
+  for (const auto& [slot, damage] : damaged) {
+    LOG(ERROR) << "tier_damaged job=" << slot.job.value << " next=open_anew error=\"" << damage
+               << '"';
     ServerJobDirective directive;
     Reopening reopening;
     {
       MutexLock lock(&mu_);
-      directive = entries_[id]->directive;
-      reopening = {entries_[id]->reopening.times + 1, std::string(damage.message())};
+      directive = entries_[slot]->directive;
+      reopening = {entries_[slot]->reopening.times + 1, std::string(damage.message())};
     }
     directive.set_was_open(true);
-    Drop(id);
+    Drop(slot);
     // In the same folder: nothing of the last opening may still write there.
     StartOpening(directive, reopening, Begins::kInOrder);
   }
@@ -167,7 +201,7 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopenin
     MutexLock lock(&mu_);
     kept_.erase(entry->identity);
     removals_.erase(entry->identity);
-    entries_[id] = entry;
+    entries_[{id, directive.server_index()}] = entry;
   }
   work_.Post(
       QueueOf(entry->identity), begins,
@@ -243,12 +277,20 @@ bool JobKeeper::OpenOnce(const EntryPtr& entry, const ServerJobDirective& direct
             << " replayed_records=" << opened->replayed_records
             << " milliseconds=" << absl::ToInt64Milliseconds(options_.job.timer->Now() - begin);
   ServerJob::Options options = options_.job;
+  options.process = options.incarnation;
   options.incarnation += reopening.times;
+  if (plan->copy) {
+    // Another one than the process's and than that of any copy which was here before (R12).
+    options.incarnation =
+        Mix64(options.incarnation ^ Mix64(std::hash<std::string>()(plan->copy->log_id)));
+  }
+  std::optional<uint32_t> server;
+  if (plan->copy) server = plan->server_index;
   // Removes what earlier generations left, when nobody waits for it.
   work_.Post(
       QueueOf(entry->identity), Begins::kPassing,
-      [identity = plan->identity, generation = plan->generation, root] {
-        RemoveEarlierGenerations(root, identity, generation);
+      [identity = plan->identity, generation = plan->generation, root, server] {
+        RemoveEarlierGenerations(root, identity, generation, server);
       },
       entry->cancelled);
   auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options);
@@ -269,19 +311,19 @@ bool JobKeeper::Settle(const EntryPtr& entry, ServerJobReport::State state, std:
   return state != ServerJobReport::OPENING;
 }
 
-void JobKeeper::Drop(JobId id) {
+void JobKeeper::Drop(JobSlot slot) {
   EntryPtr entry;
   std::shared_ptr<ServerJob> job;
   {
     MutexLock lock(&mu_);
-    const auto it = entries_.find(id);
+    const auto it = entries_.find(slot);
     if (it == entries_.end()) return;
     entry = std::move(it->second);
     entries_.erase(it);
     *entry->cancelled = true;
     job = std::move(entry->job);
   }
-  options_.service->Remove(id);
+  options_.service->Remove(slot.job, slot.server);
   work_.Pump();  // an opening that waits is none any more
   if (job != nullptr) Destroy(entry->identity, std::move(job));
 }
@@ -302,13 +344,13 @@ void JobKeeper::Destroy(const JobIdentity& identity, std::shared_ptr<ServerJob> 
 
 void JobKeeper::Fence() {
   MutexLock lock(&mu_);
-  for (const auto& [id, entry] : entries_) options_.service->Remove(id);
+  for (const auto& [slot, entry] : entries_) options_.service->Remove(slot.job, slot.server);
 }
 
 std::vector<ServerJobReport> JobKeeper::Reports() const {
   MutexLock lock(&mu_);
   std::vector<ServerJobReport> reports;
-  for (const auto& [id, entry] : entries_) {
+  for (const auto& [slot, entry] : entries_) {
     if (entry->job != nullptr) {
       reports.push_back(entry->job->Report());
       reports.back().set_reopened(entry->reopening.times);
@@ -318,7 +360,12 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     }
     ServerJobReport report;
     report.set_reopened(entry->reopening.times);
-    report.set_job(id.value);
+    report.set_job(slot.job.value);
+    report.set_server_index(slot.server);
+    if (entry->directive.has_chain()) {
+      report.mutable_copy()->set_log_id(LogIdOf(entry->directive));
+      report.mutable_copy()->set_place(entry->directive.chain().place());
+    }
     report.set_job_uid(entry->identity.job.text());
     report.set_generation(entry->generation.value);
     report.set_state(entry->state);
@@ -355,7 +402,7 @@ bool JobKeeper::Busy() const {
   for (const auto& [identity, closing] : closing_) {
     if (closing.since > patient) return true;
   }
-  for (const auto& [id, entry] : entries_) {
+  for (const auto& [slot, entry] : entries_) {
     if (entry->state == ServerJobReport::OPENING) return true;
     if (entry->job == nullptr) continue;
     const ServerJobReport report = entry->job->Report();
@@ -365,10 +412,18 @@ bool JobKeeper::Busy() const {
   return false;
 }
 
+bool JobKeeper::HasCopies() const {
+  MutexLock lock(&mu_);
+  for (const auto& [slot, entry] : entries_) {
+    if (entry->directive.has_chain()) return true;
+  }
+  return false;
+}
+
 std::vector<std::shared_ptr<ServerJob>> JobKeeper::Jobs() const {
   MutexLock lock(&mu_);
   std::vector<std::shared_ptr<ServerJob>> jobs;
-  for (const auto& [id, entry] : entries_) {
+  for (const auto& [slot, entry] : entries_) {
     if (entry->job != nullptr) jobs.push_back(entry->job);
   }
   return jobs;

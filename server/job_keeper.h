@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -86,6 +87,8 @@ class JobKeeper {
   // Something is being opened or closed, a cut is ordered and not answered, or shards do not have
   // the newest sessions yet: report soon.
   bool Busy() const;
+  // Of shards: what becomes of another copy is to be told soon.
+  bool HasCopies() const;
   std::vector<std::shared_ptr<ServerJob>> Jobs() const;
 
  private:
@@ -138,9 +141,15 @@ class JobKeeper {
   bool Settle(const EntryPtr& entry, ServerJobReport::State state, std::string message,
               std::shared_ptr<ServerJob> job);
   // Nothing of it is served or reported from here on; what it has is closed in its queue.
-  void Drop(JobId id);
+  void Drop(JobSlot slot);
   // As Drop; what is on disk is told from now on as files without an open job.
-  void Release(JobId id);
+  void Release(JobSlot slot);
+  // Those of the job that `which` takes.
+  std::vector<JobSlot> SlotsOf(JobId id, const std::function<bool(const Entry&)>& which) const;
+  // Of a job of which the directive names others: copies that it does not name are none any more,
+  // and their files go.
+  void DropUnnamed(const NodeDirective& directive);
+  void DropCopy(JobSlot slot);
   void Destroy(const JobIdentity& identity, std::shared_ptr<ServerJob> job);
   // Closes the job and has its files removed, or keeps them.
   void CloseJob(const ServerJobDirective& directive, const JobIdentity& identity);
@@ -178,7 +187,7 @@ class JobKeeper {
     absl::Time since;
   };
   std::map<JobIdentity, Closing> closing_ ABSL_GUARDED_BY(mu_);
-  std::map<JobId, EntryPtr> entries_ ABSL_GUARDED_BY(mu_);
+  std::map<JobSlot, EntryPtr> entries_ ABSL_GUARDED_BY(mu_);
   JobFolders folders_;
   JobWork work_;  // last: what it does uses all of the above
 };

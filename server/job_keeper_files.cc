@@ -1,6 +1,8 @@
 // JobKeeper: what is on disk of jobs that are not open.
 #include <glog/logging.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,7 +55,10 @@ void JobKeeper::LookAtHeld(const JobIdentity& identity, const std::string& root)
   const std::string folder = JobFolder(root, identity);
   const auto there = HasJobFolder(root, identity);
   const uint64_t bytes = there.value_or(false) ? FolderBytes(folder) : 0;
-  const Generation generation = LatestGeneration(folder);
+  Generation generation;
+  for (const std::string& shards : ShardsFolders(root, identity)) {
+    generation = std::max(generation, LatestGeneration(shards));
+  }
   auto note = ReadJobNote(root, identity);
   MutexLock held(&held_mu_);
   {
@@ -153,14 +158,14 @@ void JobKeeper::RemoveAgain() {
   }
 }
 
-void JobKeeper::Release(JobId id) {
+void JobKeeper::Release(JobSlot slot) {
   JobIdentity identity;
   HeldJob job;
   Generation generation;
   bool made = false;
   {
     MutexLock lock(&mu_);
-    const auto it = entries_.find(id);
+    const auto it = entries_.find(slot);
     if (it == entries_.end()) return;
     identity = it->second->identity;
     generation = it->second->generation;
@@ -169,23 +174,18 @@ void JobKeeper::Release(JobId id) {
     job.set_root(it->second->root);
     job.set_name(it->second->directive.spec().metadata().name());
   }
-  Drop(id);
+  Drop(slot);
   job.set_cluster_id(identity.cluster.text());
   job.set_job_uid(identity.job.text());
-  job.set_job(id.value);
+  job.set_job(slot.job.value);
   MutexLock lock(&mu_);
   kept_[identity] = {.job = std::move(job), .generation = generation, .made = made};
 }
 
 void JobKeeper::CloseJob(const ServerJobDirective& directive, const JobIdentity& identity) {
   const JobId id(directive.job());
-  bool open = false;
-  {
-    MutexLock lock(&mu_);
-    const auto it = entries_.find(id);
-    open = it != entries_.end() && it->second->identity == identity;
-  }
-  if (open) Release(id);
+  const auto mine = [&](const Entry& entry) { return entry.identity == identity; };
+  for (const JobSlot slot : SlotsOf(id, mine)) Release(slot);
   if (directive.quarantine()) return Quarantine(identity);
   MutexLock lock(&mu_);
   Removal& removal = removals_[identity];
@@ -193,6 +193,43 @@ void JobKeeper::CloseJob(const ServerJobDirective& directive, const JobIdentity&
   removal.job = id;
   removal.told = RootOf(directive.storage_directory());
   PostRemoval(identity, removal);
+}
+
+void JobKeeper::DropUnnamed(const NodeDirective& directive) {
+  std::set<JobSlot> named;
+  std::set<std::pair<JobId, std::string>> jobs;
+  for (const ServerJobDirective& d : directive.server_jobs()) {
+    if (d.close() || !d.has_chain()) continue;
+    named.insert({JobId(d.job()), d.server_index()});
+    jobs.emplace(JobId(d.job()), d.job_uid());
+  }
+  for (const auto& [id, uid] : jobs) {
+    const auto is_copy = [&uid = uid](const Entry& entry) {
+      return entry.directive.has_chain() && entry.identity.job.text() == uid;
+    };
+    for (const JobSlot slot : SlotsOf(id, is_copy)) {
+      if (!named.contains(slot)) DropCopy(slot);
+    }
+  }
+}
+
+// R16: what was removed is dropped before it joins again.
+void JobKeeper::DropCopy(JobSlot slot) {
+  JobIdentity identity;
+  std::string root;
+  {
+    MutexLock lock(&mu_);
+    const auto it = entries_.find(slot);
+    if (it == entries_.end()) return;
+    identity = it->second->identity;
+    root = it->second->root;
+  }
+  LOG(INFO) << "copy_dropped job=" << slot.job.value << " server=" << slot.server;
+  Drop(slot);
+  work_.Post(QueueOf(identity), Begins::kInOrder, [root, identity, server = slot.server] {
+    const absl::Status s = RemoveCopy(root, identity, server);
+    LOG_IF(ERROR, !s.ok()) << "copy_stays " << Describe(identity) << " error=\"" << s << '"';
+  });
 }
 
 void JobKeeper::Quarantine(const JobIdentity& identity) {
@@ -247,7 +284,7 @@ void JobKeeper::ReportHang(const JobIdentity& identity, ServerJobReport& report)
 std::map<std::string, std::string> JobKeeper::OwnFolders() const {
   MutexLock lock(&mu_);
   std::map<std::string, std::string> folders;
-  for (const auto& [id, entry] : entries_) {
+  for (const auto& [slot, entry] : entries_) {
     if (entry->root != options_.root) continue;
     folders[entry->identity.job.text()] = JobFolder(options_.root, entry->identity);
   }

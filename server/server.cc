@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -35,6 +36,8 @@ namespace strata::server {
 namespace {
 
 constexpr absl::Duration kPollWhenBusy = absl::Milliseconds(20);
+// Where shards have copies: a closed connection is told within half a second.
+constexpr absl::Duration kPollOfCopies = absl::Milliseconds(150);
 constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait asked for
 // Waits before the next try; Spread makes them 2 s at most (Membership::kReturnTime).
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
@@ -107,7 +110,8 @@ class ServerImpl : public Server {
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.make_gpu = options_.make_gpu;
     keeper.paths = options_.paths;
-    keeper.job = {pool_.get(), disk_.get(), timer_, &memory_, incarnation_, &keys_};
+    keeper.job = {pool_.get(), disk_.get(),       timer_, &memory_, incarnation_,
+                  &keys_,      options_.transport};
     keeper.service = &service_;
     return keeper;
   }
@@ -172,6 +176,14 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_cluster_id(cluster_.id());
   report.set_term(cluster_.term());
   report.set_start_id(cluster_.start_id());
+  std::map<std::string, PeerTrouble> peers;  // a process is told once
+  for (const auto& job : keeper_.Jobs()) {
+    for (PeerTrouble& peer : job->peers()) {
+      PeerTrouble& told = peers[peer.name()];
+      if (told.name().empty() || peer.kind() == PeerTrouble::CLOSED) told = std::move(peer);
+    }
+  }
+  for (auto& [name, peer] : peers) *report.add_peers() = std::move(peer);
   for (ServerJobReport& job : keeper_.Reports()) {
     const auto bytes = disk.by_job.find(job.job_uid());
     if (bytes != disk.by_job.end()) job.set_disk_bytes(bytes->second);
@@ -189,7 +201,8 @@ void ServerImpl::SyncLoop() {
   while (!stopping()) {
     keeper_.Tend();
     if (!options_.disk_id.empty()) disk_room_.Tend(keeper_.OwnFolders());
-    const absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
+    absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
+    if (keeper_.HasCopies()) most = std::min(most, kPollOfCopies);
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
     auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
     if (absl::IsUnauthenticated(directive.status())) {
@@ -259,8 +272,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   const auto gauge = [&](std::string name, std::string help, double value) {
     out.push_back({absl::StrCat("strata_server_", name), std::move(help), value, false});
   };
-  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull", "push", "mark",
-                                                         "prefetch"};
+  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull",     "push",
+                                                         "mark",         "prefetch", "forward"};
   for (int m = 0; m < kDataMethods; ++m) {
     const DataService::Counters& c = service_.counters()[static_cast<size_t>(m)];
     counter(absl::StrCat(kMethods[m], "_requests"), "Requests received.", c.requests);

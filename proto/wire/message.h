@@ -26,6 +26,13 @@ struct Header {
   SessionId session;
   Generation generation;
   MapEpoch map_epoch;
+  uint32_t server = 0;  // 1 + index of the job's server; 0: it is not said
+  // The same, to the server of that index.
+  Header To(uint32_t index) const {
+    Header header = *this;
+    header.server = index + 1;
+    return header;
+  }
   friend bool operator==(const Header&, const Header&) = default;
 };
 
@@ -199,6 +206,54 @@ struct MarkRequest {
 
 struct MarkReply {
   ServerState state;
+};
+
+// From one copy of a server's shards to the next (data.proto).
+struct ForwardFields {
+  Header header;
+  std::string cluster_id = {};
+  std::string job_uid = {};
+  uint64_t chain_epoch = 0;
+  std::string from_log_id = {};
+  std::string log_id = {};
+  uint32_t wait_ms = 0;
+  friend bool operator==(const ForwardFields&, const ForwardFields&) = default;
+};
+// Points into the message, or into what is to be sent, which must outlive it.
+struct ForwardEntryView {
+  ShardId shard;
+  std::span<const uint8_t> header;
+  std::span<const uint8_t> payload;
+  uint32_t crc32c = 0;
+};
+struct ForwardImageView {
+  ShardId shard;
+  uint64_t image = 0;
+  uint64_t offset = 0;
+  std::span<const uint8_t> data;
+  uint32_t crc32c = 0;
+  uint64_t bytes = 0;
+};
+struct ForwardRequestView {
+  ForwardFields fields;
+  std::vector<ForwardEntryView> entries;
+  std::vector<ForwardImageView> images;
+};
+struct ForwardEnd {
+  ShardId shard;
+  bool empty = false;
+  uint64_t step = 0;
+  uint64_t cut = 0;
+  uint64_t committed_step = 0;
+  uint64_t committed_cut = 0;
+  uint64_t image = 0;
+  uint64_t image_bytes = 0;
+  friend bool operator==(const ForwardEnd&, const ForwardEnd&) = default;
+};
+struct ForwardReply {
+  ServerState state;
+  uint64_t chain_epoch = 0;
+  std::vector<ForwardEnd> ends;
 };
 
 }  // namespace strata::wire

@@ -34,6 +34,8 @@ absl::StatusOr<PushRequestView> ParsePushRequest(std::span<const uint8_t> bytes)
 absl::StatusOr<PushReply> ParsePushReply(std::span<const uint8_t> bytes);
 absl::StatusOr<MarkRequest> ParseMarkRequest(std::span<const uint8_t> bytes);
 absl::StatusOr<MarkReply> ParseMarkReply(std::span<const uint8_t> bytes);
+absl::StatusOr<ForwardRequestView> ParseForwardRequest(std::span<const uint8_t> bytes);
+absl::StatusOr<ForwardReply> ParseForwardReply(std::span<const uint8_t> bytes);
 
 Buffer EncodeOpenSessionRequest(const OpenSessionRequest& message);
 Buffer EncodeOpenSessionReply(const OpenSessionReply& message);
@@ -41,6 +43,11 @@ Buffer EncodePrefetchReply(const PrefetchReply& message);
 Buffer EncodePushReply(const PushReply& message);
 Buffer EncodeMarkRequest(const MarkRequest& message);
 Buffer EncodeMarkReply(const MarkReply& message);
+// Copies headers, payloads and data once. RESOURCE_EXHAUSTED over kMaxMessageBytes.
+absl::StatusOr<Buffer> EncodeForwardRequest(const ForwardRequestView& message);
+Buffer EncodeForwardReply(const ForwardReply& message);
+// Of an entry over its header, then its payload; of an image's part over its data.
+uint32_t ForwardCrc(std::span<const uint8_t> header, std::span<const uint8_t> payload);
 
 // The same request under another header (a resend after a change of map epoch or session): a copy
 // with the new header appended, which by the merge rule replaces the old one, and the same values

@@ -7,43 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
 #include "proto/wire/format.h"
+#include "proto/wire/header_codec.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/message_limits.h"
 
 namespace strata::wire {
 namespace {
-
-// All scalars are written, zeros too: so a later header replaces an earlier one in full.
-uint8_t* WriteHeader(uint8_t* at, const Header& h) {
-  at = WriteTag(at, 1, kLength);
-  uint8_t* const length = at++;
-  at = WriteNumber(at, 1, h.job.value);
-  at = WriteFixed(at, 2, h.session.value);
-  at = WriteNumber(at, 3, h.generation.value);
-  at = WriteNumber(at, 4, h.map_epoch.value);
-  *length = static_cast<uint8_t>(at - length - 1);  // <= 42
-  return at;
-}
-
-// Nothing for an empty one.
-uint8_t* WriteText(uint8_t* at, uint32_t field, const std::string& text) {
-  if (text.empty()) return at;
-  at = WriteTag(at, field, kLength);
-  at = WriteVarint(at, text.size(), VarintBytes(text.size()));
-  std::memcpy(at, text.data(), text.size());
-  return at + text.size();
-}
-
-uint8_t* WriteState(uint8_t* at, const ServerState& s) {
-  at = WriteTag(at, 1, kLength);
-  uint8_t* const length = at++;
-  at = WriteFixed(at, 1, s.incarnation);
-  at = WriteNumber(at, 2, s.generation.value);
-  at = WriteNumber(at, 3, s.map_epoch.value);
-  at = WriteNumber(at, 4, s.clock.value);
-  *length = static_cast<uint8_t>(at - length - 1);  // <= 42
-  return at;
-}
 
 // Nothing for no ticket.
 uint8_t* WriteTicket(uint8_t* at, uint32_t field, const Ticket& t) {

@@ -23,6 +23,8 @@ inline constexpr size_t kMaxShards = size_t{1} << 20;  // = Partitioning::kMaxPa
 inline constexpr size_t kMaxContributions = size_t{1} << 14;
 inline constexpr size_t kMaxCodecs = size_t{1} << 14;  // of a pull, by table
 
+inline constexpr size_t kMaxForwarded = size_t{1} << 16;  // entries of a Forward, and images
+
 // Unknown groups (wire type 3) inside each other that a parser skips before it refuses.
 inline constexpr int kMaxUnknownDepth = 32;
 
@@ -38,6 +40,9 @@ inline constexpr size_t kMaxTicketBytes = 38;
 inline constexpr size_t kMaxContributionBytes = 6 + 6 + 6 + 11 + kMaxTicketBytes;
 inline constexpr size_t kMaxShardNumberBytes = 5;
 inline constexpr size_t kMaxFixedBytes = 200;
+// Of an entry or an image's part of a Forward beside its bytes, at most; and an end of its reply.
+inline constexpr size_t kMaxForwardBytes = 64;
+inline constexpr size_t kMaxForwardEndBytes = 80;
 inline constexpr size_t kMaxEnumBytes = 1 + 10;  // a negative number of one, with its tag
 
 }  // namespace strata::wire

@@ -4,55 +4,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "proto/core/mutation.h"
 #include "proto/wire/format.h"
+#include "proto/wire/header_codec.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/message_limits.h"
 
 namespace strata::wire {
 namespace {
-
-void Read(FieldReader& r, Header& out) {
-  while (r.Next()) {
-    switch (r.field()) {
-      case 1:
-        r.Varint(out.job.value);
-        break;
-      case 2:
-        r.Fixed64(out.session.value);
-        break;
-      case 3:
-        r.Varint(out.generation.value);
-        break;
-      case 4:
-        r.Varint(out.map_epoch.value);
-        break;
-      default:
-        r.Skip();
-    }
-  }
-}
-
-void Read(FieldReader& r, ServerState& out) {
-  while (r.Next()) {
-    switch (r.field()) {
-      case 1:
-        r.Fixed64(out.incarnation);
-        break;
-      case 2:
-        r.Varint(out.generation.value);
-        break;
-      case 3:
-        r.Varint(out.map_epoch.value);
-        break;
-      case 4:
-        r.Varint(out.clock.value);
-        break;
-      default:
-        r.Skip();
-    }
-  }
-}
 
 void Read(FieldReader& r, Ticket& out) {
   while (r.Next()) {
@@ -112,13 +70,6 @@ void ReadEnum(FieldReader& r, Enum& out) {
   out = static_cast<Enum>(number);
 }
 
-bool Full(FieldReader& r, size_t size, size_t limit) {
-  if (size < limit || STRATA_MUTATION("message.any_count")) return false;
-  r.FailWith(absl::StatusCode::kResourceExhausted,
-             absl::StrCat("more than ", limit, " elements, the most that one message may hold"));
-  return true;
-}
-
 void AddGroup(FieldReader& r, std::vector<GroupView>& groups) {
   if (Full(r, groups.size(), kMaxGroups)) return;
   ReadEmbedded(r, "Group", groups.emplace_back());
@@ -136,12 +87,6 @@ void AddCodecs(FieldReader& r, std::vector<ValueCodec>& codecs) {
       codecs.push_back(static_cast<ValueCodec>(static_cast<int32_t>(codec)));
     }
   });
-}
-
-void ReadText(FieldReader& r, std::string& out) {
-  std::span<const uint8_t> bytes;
-  r.Bytes(bytes);
-  out.assign(bytes.begin(), bytes.end());
 }
 
 void Read(FieldReader& r, OpenSessionRequest& out) {
@@ -377,16 +322,7 @@ void Read(FieldReader& r, MarkRequest& out) {
 
 template <typename T>
 absl::StatusOr<T> Parse(const char* name, std::span<const uint8_t> bytes) {
-  if (bytes.size() > kMaxMessageBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        name, ": ", bytes.size(), " bytes, the limit of a message is ", kMaxMessageBytes));
-  }
-  absl::Status status;
-  T out;
-  FieldReader r(name, bytes, &status);
-  Read(r, out);
-  if (!status.ok()) return status;
-  return out;
+  return ParseMessage<T>(name, bytes, [](FieldReader& r, T& out) { Read(r, out); });
 }
 
 }  // namespace

@@ -85,9 +85,25 @@ std::string JobFolder(const std::string& root, const JobIdentity& identity) {
   return absl::StrCat(root, "/", JobFolderName(identity));
 }
 
+std::string ShardsFolder(const std::string& root, const JobIdentity& identity,
+                         std::optional<uint32_t> server) {
+  std::string folder = JobFolder(root, identity);
+  if (server) absl::StrAppend(&folder, "/server-", *server);
+  return folder;
+}
+
 std::string GenerationFolder(const std::string& root, const JobIdentity& identity,
-                             Generation generation) {
-  return absl::StrCat(JobFolder(root, identity), "/generation-", generation.value);
+                             Generation generation, std::optional<uint32_t> server) {
+  return absl::StrCat(ShardsFolder(root, identity, server), "/generation-", generation.value);
+}
+
+std::vector<std::string> ShardsFolders(const std::string& root, const JobIdentity& identity) {
+  const std::string folder = JobFolder(root, identity);
+  std::vector<std::string> out = {folder};
+  for (const std::string& name : ListFolder(folder).value_or(std::vector<std::string>())) {
+    if (absl::StartsWith(name, "server-")) out.push_back(absl::StrCat(folder, "/", name));
+  }
+  return out;
 }
 
 std::vector<std::string> GenerationFolders(const std::string& folder) {
@@ -99,8 +115,8 @@ std::vector<std::string> GenerationFolders(const std::string& folder) {
 }
 
 void RemoveEarlierGenerations(const std::string& root, const JobIdentity& identity,
-                              Generation generation) {
-  for (const std::string& folder : GenerationFolders(JobFolder(root, identity))) {
+                              Generation generation, std::optional<uint32_t> server) {
+  for (const std::string& folder : GenerationFolders(ShardsFolder(root, identity, server))) {
     // A later one is of an opening that began while this waited.
     const auto number = NumberOf(folder);
     if (!number || *number >= generation.value) continue;
@@ -157,6 +173,8 @@ absl::StatusOr<std::unique_ptr<JobFolderLock>> TakeJobFolder(const std::string& 
   JobFolderRecord record = owner;
   record.set_format(kJobFolderFormat);
   record.set_generation(0);
+  record.clear_server_index();
+  record.clear_log_id();
   if (s = WriteRecordFile(path, record); !s.ok()) return s;
   return lock;
 }
@@ -184,7 +202,9 @@ absl::StatusOr<std::shared_ptr<JobFolderLock>> JobFolders::Take(const std::strin
 absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation) {
   const auto identity = ParseJobIdentity(owner.cluster_id(), owner.job_uid());
   if (!identity) return absl::InvalidArgumentError("a job's folder needs both ids of its job");
-  const std::string folder = GenerationFolder(root, *identity, generation);
+  std::optional<uint32_t> server;
+  if (!owner.log_id().empty()) server = owner.server_index();
+  const std::string folder = GenerationFolder(root, *identity, generation, server);
   owner.set_format(kJobFolderFormat);
   owner.set_generation(generation.value);
   if (absl::Status s = WriteRecordFile(absl::StrCat(folder, kOpen), owner); !s.ok()) return s;
@@ -195,8 +215,11 @@ absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generatio
 }
 
 absl::StatusOr<bool> WasOpened(const std::string& root, const JobIdentity& identity,
-                               Generation generation) {
-  const std::string path = absl::StrCat(GenerationFolder(root, identity, generation), kOpen);
+                               Generation generation, const std::optional<CopyFolder>& copy) {
+  std::optional<uint32_t> server;
+  if (copy) server = copy->server;
+  const std::string path =
+      absl::StrCat(GenerationFolder(root, identity, generation, server), kOpen);
   const auto there = IsThere(path);
   if (!there.ok() || !*there) return there;
   JobFolderRecord record;
@@ -208,7 +231,12 @@ absl::StatusOr<bool> WasOpened(const std::string& root, const JobIdentity& ident
                                                    generation.value));
   }
   if (!s.ok()) return s;
-  return true;
+  // R17: whoever has files under another log id is no copy that counts.
+  return !copy || record.log_id() == copy->log_id || STRATA_MUTATION("chain.any_log_id");
+}
+
+bool MayBeOpened(const std::string& generation_folder) {
+  return IsThere(generation_folder + kOpen).value_or(true);
 }
 
 absl::StatusOr<JobFolderRecord> ReadJobFolder(const std::string& folder) {
@@ -241,6 +269,10 @@ bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity) {
 }
 
 uint64_t FolderBytes(const std::string& folder) { return BytesBelow(folder, FileSystem::Kernel()); }
+
+absl::Status RemoveCopy(const std::string& root, const JobIdentity& identity, uint32_t server) {
+  return RemoveTree(ShardsFolder(root, identity, server));
+}
 
 absl::Status RemoveJob(const std::string& root, const JobIdentity& identity) {
   const std::string folder = JobFolder(root, identity);

@@ -3,6 +3,7 @@
 //   <root>/job-<cluster>-<job uid>/LOCK          held (flock) by the process that uses the folder
 //                                 /JOB           whose it is (JobFolderRecord)
 //                                 /generation-<g>/OPEN, NOTE, log/, tier/, image-*.strata
+//                                 /server-<i>/generation-<g>/...  where shards have copies
 //
 // OPEN, a JobFolderRecord as well, is written when the generation was opened for the first time:
 // with it, the newest images and the log after them are the shards; without it there is nothing to
@@ -36,15 +37,21 @@ std::string JobFolderName(const JobIdentity& identity);
 // Nothing: not such a name.
 std::optional<JobIdentity> ParseJobFolderName(absl::string_view name);
 std::string JobFolder(const std::string& root, const JobIdentity& identity);
+// Where the generations of a job's shards lie; where shards have copies (`server`: index of the
+// job's server), of each server apart: below the job's folder in `server-<index>`.
+std::string ShardsFolder(const std::string& root, const JobIdentity& identity,
+                         std::optional<uint32_t> server);
 std::string GenerationFolder(const std::string& root, const JobIdentity& identity,
-                             Generation generation);
+                             Generation generation, std::optional<uint32_t> server = std::nullopt);
+// All that there are of the former.
+std::vector<std::string> ShardsFolders(const std::string& root, const JobIdentity& identity);
 
 // Those of generations in a job's folder, as far as they can be seen.
 std::vector<std::string> GenerationFolders(const std::string& folder);
 // Removes those of generations before `generation`. What cannot be removed stays: it is looked for
 // again after the next opening.
 void RemoveEarlierGenerations(const std::string& root, const JobIdentity& identity,
-                              Generation generation);
+                              Generation generation, std::optional<uint32_t> server = std::nullopt);
 // The latest of them; 0: there is none.
 Generation LatestGeneration(const std::string& folder);
 
@@ -84,12 +91,23 @@ class JobFolders {
   std::map<std::string, std::weak_ptr<JobFolderLock>> taken_ ABSL_GUARDED_BY(mu_);  // by folder
 };
 
-// Durable when it returns, and so are the names of folders from `root` on.
+// With a log id: of the copy of its server's shards. Durable when it returns, and so are the names
+// of folders from `root` on.
 absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation);
+// The copy of some shards of the job that is there, by what its OPEN says; of another log id it is
+// none.
+struct CopyFolder {
+  uint32_t server = 0;
+  std::string log_id;
+};
 // Whether the generation was opened there. FAILED_PRECONDITION: another job's, generation's or
 // cluster's (names both). UNIMPLEMENTED: of an older format. DATA_LOSS: it cannot be read.
 absl::StatusOr<bool> WasOpened(const std::string& root, const JobIdentity& identity,
-                               Generation generation);
+                               Generation generation,
+                               const std::optional<CopyFolder>& copy = std::nullopt);
+
+// Whether OPEN is in the folder of a generation, or may be, as an error hides it.
+bool MayBeOpened(const std::string& generation_folder);
 
 // Whose folder it is, by JOB or, where that is not to be read, by any OPEN. NOT_FOUND: nothing
 // says.
@@ -105,6 +123,8 @@ bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity);
 // Bytes of the files below a folder, as far as they can be seen.
 uint64_t FolderBytes(const std::string& folder);
 
+// Removes the copy of the shards of one of the job's servers. Missing is fine.
+absl::Status RemoveCopy(const std::string& root, const JobIdentity& identity, uint32_t server);
 // Removes the folder of this very job. Missing is fine. FAILED_PRECONDITION: what lies there says
 // that it is another's (names both). UNAVAILABLE: it is in use.
 absl::Status RemoveJob(const std::string& root, const JobIdentity& identity);

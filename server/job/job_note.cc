@@ -59,18 +59,23 @@ absl::StatusOr<KeptJob> ReadJobNote(const std::string& root, const JobIdentity& 
   // One that was begun, and not opened, is nothing beside an older one that was. At level memory
   // none says that it was.
   std::optional<std::pair<bool, uint64_t>> newest;  // opened, generation
-  for (const std::string& folder : GenerationFolders(JobFolder(root, identity))) {
-    const auto generation = GenerationOf(folder);
-    if (!generation) continue;
-    const bool opened = WasOpened(root, identity, Generation(*generation)).value_or(true);
-    newest = std::max(newest, std::make_optional(std::make_pair(opened, *generation)));
+  std::string newest_folder;
+  for (const std::string& shards : ShardsFolders(root, identity)) {
+    for (const std::string& folder : GenerationFolders(shards)) {
+      const auto generation = GenerationOf(folder);
+      if (!generation) continue;
+      const auto found = std::make_optional(std::make_pair(MayBeOpened(folder), *generation));
+      if (newest && found <= newest) continue;
+      newest = found;
+      newest_folder = folder;
+    }
   }
   if (!newest) {
     return absl::NotFoundError(
         absl::StrCat("there is no generation in ", JobFolder(root, identity)));
   }
   const uint64_t generation = newest->second;
-  const std::string path = GenerationFolder(root, identity, Generation(generation)) + kNote;
+  const std::string path = newest_folder + kNote;
   KeptJob note;
   if (absl::Status s = ReadRecordFile(path, kWhat, &note); !s.ok()) return s;
   if (note.generation() != generation || !note.has_spec()) {

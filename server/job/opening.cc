@@ -40,6 +40,10 @@ JobFolderRecord OwnerOf(const JobPlan& plan) {
   owner.set_name(plan.name);
   owner.set_server(plan.server);
   owner.set_transient(plan.transient);
+  if (plan.copy) {
+    owner.set_server_index(plan.server_index);
+    owner.set_log_id(plan.copy->log_id);
+  }
   return owner;
 }
 
@@ -191,7 +195,7 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
     shards[i].shard = *std::move(fresh);
     if (absl::Status s = shards[i].shard->StartRemoved(/*is_new=*/true); !s.ok()) return s;
   }
-  if (!plan.restore_from.empty()) {
+  if (!plan.restore_from.empty() && !opened.empty) {
     const auto restored = ReadRestored(plan);
     if (!restored.ok()) return restored.status();
     absl::Status s = InParallel(shards.size(), [&](size_t i) {
@@ -248,6 +252,10 @@ absl::Status NoteJob(const JobPlan& plan, const OpenedJob& opened) {
 
 }  // namespace
 
+absl::Status WriteOpened(const JobPlan& plan, const std::string& root) {
+  return WriteOpen(root, OwnerOf(plan), plan.generation);
+}
+
 ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard) {
   ShardOptions options;
   options.job = plan.job;
@@ -297,13 +305,21 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
                                   JobFolders* folders) {
   JobFolders none;
   OpenedJob opened;
-  opened.folder = GenerationFolder(root, plan.identity, plan.generation);
-  const Generation latest = LatestGeneration(JobFolder(root, plan.identity));
+  opened.root = root;
+  std::optional<uint32_t> server;
+  std::optional<CopyFolder> copy;
+  if (plan.copy) {
+    server = plan.server_index;
+    copy = CopyFolder{plan.server_index, plan.copy->log_id};
+  }
+  opened.folder = GenerationFolder(root, plan.identity, plan.generation, server);
+  const Generation latest = LatestGeneration(ShardsFolder(root, plan.identity, server));
   if (plan.generation < latest) return OrderIsOlder(plan, JobFolder(root, plan.identity), latest);
-  auto opened_before = WasOpened(root, plan.identity, plan.generation);
+  auto opened_before = WasOpened(root, plan.identity, plan.generation, copy);
   if (!opened_before.ok()) return opened_before.status();
   const bool there = plan.logged && *opened_before;
-  if (plan.was_open && !there && !STRATA_MUTATION("bsp.memory_recovers")) {
+  opened.empty = plan.copy && plan.copy->joins && !there;
+  if (plan.was_open && !there && !opened.empty && !STRATA_MUTATION("bsp.memory_recovers")) {
     return absl::DataLossError(absl::StrCat(
         "job ", plan.job.value, ", generation ", plan.generation.value, " was open here and ",
         plan.logged ? absl::StrCat("is not in ", opened.folder, OldFolder(root, plan.job))
@@ -329,12 +345,12 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
   }
   if (s.ok()) s = Wanted(plan);
   if (!s.ok()) return s;
-  if (there && !plan.was_open && Trained(plan, opened)) {
+  if (there && !plan.was_open && !plan.copy && Trained(plan, opened)) {
     return OrderIsOlder(plan, JobFolder(root, plan.identity), latest);
   }
   if (s = NoteJob(plan, opened); !s.ok()) return s;
-  if (plan.logged && !there) {
-    if (s = WriteOpen(root, OwnerOf(plan), plan.generation); !s.ok()) return s;
+  if (plan.logged && !there && !opened.empty) {
+    if (s = WriteOpened(plan, root); !s.ok()) return s;
   }
   return opened;
 }

@@ -24,7 +24,11 @@ namespace strata::server {
 // What a plan says of one of its shards; its log and what notes its removals are the caller's.
 ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard);
 
+// OPEN of what the plan says: from now on what lies there is recovered.
+absl::Status WriteOpened(const JobPlan& plan, const std::string& root);
+
 struct OpenedJob {
+  std::string root;
   std::string folder;                          // of the generation
   std::shared_ptr<JobFolderLock> lock;         // on the job's
   std::unique_ptr<storage::WatchedTier> tier;  // null when nothing is limited
@@ -33,6 +37,7 @@ struct OpenedJob {
   // Of each shard, what its next recovery would start from.
   std::vector<ImageSchedule::Start> images;
   bool recovered = false;
+  bool empty = false;  // a copy that has nothing: its shards wait for images, and OPEN for those
   uint64_t replayed_records = 0;
 };
 

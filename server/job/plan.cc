@@ -37,6 +37,28 @@ absl::StatusOr<std::vector<ShardPlan>> MyShards(const ServerJobDirective& direct
   return mine;
 }
 
+absl::StatusOr<CopyPlan> CopyOf(const ServerJobDirective& directive) {
+  const ChainDirective& chain = directive.chain();
+  const auto place = static_cast<int>(chain.place());
+  CopyPlan copy;
+  copy.joins = place == chain.members_size();
+  if (place < chain.members_size()) copy.log_id = chain.members(place).log_id();
+  if (copy.joins) copy.log_id = chain.joining().log_id();
+  if (copy.log_id.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", directive.job(), ", server ", directive.server_index(), ": place ",
+                     place, " of a chain of ", chain.members_size(),
+                     " copies has no log id; the scheduler is of another version"));
+  }
+  if (!directive.spec().spec().output().removed().empty()) {
+    return absl::InvalidArgumentError(
+        "spec.output.removed: a job whose shards have copies cannot tell removed rows yet; leave "
+        "it "
+        "out, or set spec.storage.replicas to 1");
+  }
+  return copy;
+}
+
 // The kernel gives memory away that it has not, and ends the process that touches it.
 absl::Status CheckHostMemory(uint64_t hbm_bytes) {
   const uint64_t memory = ThisMachine().memory_bytes;
@@ -72,6 +94,12 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.generation = Generation(directive.generation());
   plan.map_epoch = MapEpoch(directive.map_epoch());
   plan.name = job.metadata().name();
+  plan.server_index = directive.server_index();
+  if (directive.has_chain()) {
+    auto copy = CopyOf(directive);
+    if (!copy.ok()) return copy.status();
+    plan.copy = *std::move(copy);
+  }
   auto model = MakeModelTables(spec, directive.shape().fields(), directive.shape().numeric());
   if (!model.ok()) return model.status();
   plan.tables = std::move(model->tables);

@@ -29,6 +29,12 @@ struct ShardPlan {
   TableMemory memory;
 };
 
+// One copy of several of the shards of one of the job's servers.
+struct CopyPlan {
+  std::string log_id;
+  bool joins = false;  // it begins with nothing, and gets images
+};
+
 struct JobPlan {
   JobId job;
   JobIdentity identity;  // which job that is
@@ -36,6 +42,8 @@ struct JobPlan {
   MapEpoch map_epoch;
   std::string name;
   std::string server;  // for people
+  uint32_t server_index = 0;
+  std::optional<CopyPlan> copy;  // the shards have copies
   std::vector<TableSpec> tables;
   Partitioning partitioning{Partitioning::kDefaultPartitions};
   std::vector<ShardPlan> shards;  // ascending

@@ -47,17 +47,22 @@ std::string DeviceOfAll(const std::vector<std::unique_ptr<Shard>>& shards) {
 ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     : plan_(std::move(plan)),
       options_(options),
-      folder_(std::move(opened.folder)),
+      folder_(opened.folder),
+      root_(opened.root),
       lock_(std::move(opened.lock)),
       tier_(std::move(opened.tier)),
       log_(std::move(opened.log)),
       pace_(plan_.snapshot_bytes_per_second),
       device_(DeviceOfAll(opened.shards)),
       map_epoch_(plan_.map_epoch.value),
+      link_(MakeLink(opened)),
+      watch_(plan_.copy ? std::make_shared<PeerWatch>(options_.transport, options_.timer)
+                        : nullptr),
       tickets_(options.incarnation, plan_.generation,
                {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}),
       images_({.log_bytes = plan_.log_bytes, .cores = std::thread::hardware_concurrency()},
-              opened.images) {
+              opened.images),
+      wanted_images_(opened.shards.size(), false) {
   for (std::unique_ptr<Shard>& shard : opened.shards) {
     const ShardId id = shard->options().id;
     ShardRunner::Options runner;
@@ -88,6 +93,8 @@ ServerJob::~ServerJob() {
     absl::MutexLock lock(&posting_);
     closed_ = true;
   }
+  if (watch_ != nullptr) watch_->Close();
+  if (link_ != nullptr) link_->Close();
   for (const auto& runner : runners_) {
     runner->Close(Closed());
     runner->SetExecutor(nullptr);
@@ -103,6 +110,13 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
       ended = tickets_.Clear();
     }
     Drop(ended);
+  }
+  FollowChain(directive);
+  if (!head_) {  // cuts and sessions are the head's
+    for (const auto& runner : runners_) {
+      if (!plan_.synchronous) runner->CloseBelow(TaskId(directive.closed_below()));
+    }
+    return;
   }
   FollowSessions(directive);
   std::vector<CutOrder> orders;
@@ -319,6 +333,7 @@ ServerJobReport ServerJob::Report() const {
   report.set_job(plan_.job.value);
   report.set_job_uid(plan_.identity.job.text());
   report.set_generation(plan_.generation.value);
+  report.set_server_index(plan_.server_index);
   report.set_state(ServerJobReport::OPEN);
   uint64_t least = runners_.empty() ? 0 : ~uint64_t{0}, most = 0, sum = 0, refused = 0;
   uint64_t clipped = 0, rows = 0, dram_bytes = 0, over = ~uint64_t{0};
@@ -359,6 +374,7 @@ ServerJobReport ServerJob::Report() const {
   ReportStalls(report);
   ReportSlowDisk(report);
   ReportRefused(report);
+  ReportCopy(report);
   absl::MutexLock lock(&mu_);
   // What the scheduler said was handed to the shards before any request that comes from now on.
   if (!plan_.synchronous) {
@@ -376,14 +392,31 @@ ServerJobReport ServerJob::Report() const {
 // background); 4 the log that no shard needs and the shard's older images go (OnImage).
 void ServerJob::OnCommitted() {
   if (plan_.synchronous) EndTickets();
-  if (log_ == nullptr) return;
+  BeginImage();
+}
+
+void ServerJob::WriteImage(size_t shard) {
+  {
+    absl::MutexLock lock(&mu_);
+    wanted_images_[shard] = true;
+  }
+  BeginImage();
+}
+
+void ServerJob::BeginImage() {
+  if (log_ == nullptr || receiving_ > 0) return;
   const uint64_t appended = log_->stats().appended_bytes;
   size_t shard = 0;
   {
     absl::MutexLock lock(&mu_);
-    const auto due = images_.Due(appended);
+    std::optional<size_t> due;
+    for (size_t i = 0; i < wanted_images_.size() && !due; ++i) {
+      if (wanted_images_[i] && !images_.running()) due = i;
+    }
+    if (!due) due = images_.Due(appended);
     if (!due) return;
     shard = *due;
+    wanted_images_[shard] = false;
     images_.Begin(shard, appended);
   }
   auto boundary = log_->Rotate();
@@ -411,6 +444,8 @@ void ServerJob::OnImage(size_t shard, absl::Status status) {
   }
   if (status.ok()) {
     ++images_written_;
+    // What the copy after this one lacks stays.
+    if (link_ != nullptr) trim = std::min(trim, link_->TrimBefore());
     status = log_->Trim(trim);
     RemoveOldImages(folder_);
   }

@@ -26,8 +26,11 @@
 #include "proto/wire/buffer.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message.h"
+#include "server/job/chain_image.h"
+#include "server/job/chain_link.h"
 #include "server/job/job_folder.h"
 #include "server/job/opening.h"
+#include "server/job/peer_watch.h"
 #include "server/job/plan.h"
 #include "server/job/ticket_book.h"
 #include "server/protocol/image_schedule.h"
@@ -55,8 +58,10 @@ class ServerJob {
     Executor* disk = nullptr;  // for files of images and checkpoints
     Timer* timer = nullptr;
     RequestMemory* memory = nullptr;
-    uint64_t incarnation = 0;     // of this process, and of this opening of the job in it
-    KeyCounters* keys = nullptr;  // may be null; outlives the job
+    uint64_t incarnation = 0;            // of this process, and of this opening of the job in it
+    KeyCounters* keys = nullptr;         // may be null; outlives the job
+    DataTransport* transport = nullptr;  // to copies of its shards; null: they have none
+    uint64_t process = 0;                // incarnation of the process, as other copies are told
   };
   // A pull waits at most this long, whatever it asks.
   static constexpr uint32_t kMaxWaitMs = 60000;
@@ -75,6 +80,17 @@ class ServerJob {
   void Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply);
   void Push(Buffer bytes, const wire::PushRequestView& request, DataReply reply);
   void Mark(const wire::MarkRequest& request, DataReply reply);
+  // From the copy before this one. Errors: FAILED_PRECONDITION: it knows another configuration, or
+  // entries before those are missing; DATA_LOSS; those of the log. Entries before may be here then.
+  void Forward(Buffer bytes, const wire::ForwardRequestView& request, DataReply reply);
+  // It answers for its shards: they have no copies, or this is the head of those.
+  bool is_head() const { return head_; }
+  // Its shards have copies, on other servers or soon.
+  bool is_copy() const { return link_ != nullptr; }
+  // Neighbours among the copies that are not reached.
+  std::vector<PeerTrouble> peers() const {
+    return watch_ == nullptr ? std::vector<PeerTrouble>() : watch_->Troubles();
+  }
 
   // Follows the scheduler: cuts, closed tasks, map epoch. REQUIRES: same job and generation.
   void Follow(const ServerJobDirective& directive);
@@ -154,6 +170,19 @@ class ServerJob {
   using Post = std::function<void(ShardRunner& runner, size_t part)>;
   void Dispatch(Call& call, const std::vector<size_t>& named, const Post& post);
 
+  // Of a copy: the scheduler's newest configuration.
+  std::shared_ptr<ChainLink> MakeLink(const OpenedJob& opened);
+  void FollowChain(const ServerJobDirective& directive);
+  void WatchNeighbours(const ChainDirective& chain);
+  void SetWaits(bool waits, const std::function<void()>& done);
+  struct Forwarded;
+  void TakeForwarded(const std::shared_ptr<Forwarded>& call);
+  void TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call);
+  absl::Status LoadReceived(size_t shard, Shard& rows);
+  absl::Status CheckHead() const;
+  void ReportCopy(ServerJobReport& report) const;
+  void WriteImage(size_t shard);
+  void BeginImage();
   // Tells shards which sessions host lanes, if that is news.
   void FollowSessions(const ServerJobDirective& directive);
   uint64_t LaneEpoch() const;
@@ -170,6 +199,7 @@ class ServerJob {
   const JobPlan plan_;
   const Options options_;
   const std::string folder_;
+  const std::string root_;
   const std::shared_ptr<JobFolderLock> lock_;
   const std::unique_ptr<storage::WatchedTier> tier_;
   const std::unique_ptr<WatchedLog> log_;
@@ -178,6 +208,11 @@ class ServerJob {
   std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction
   std::vector<std::unique_ptr<Executor>> executors_;   // destroyed before runners_
   std::atomic<uint64_t> map_epoch_;
+  std::atomic<bool> head_{true};
+  std::vector<std::unique_ptr<ImageReceiver>> receivers_;  // by shard, on its executor
+  std::atomic<size_t> receiving_{0};                       // shards that have no image yet
+  const std::shared_ptr<ChainLink> link_;                  // null: its shards have no copies
+  const std::shared_ptr<PeerWatch> watch_;                 // null as well
   std::atomic<uint64_t> images_written_{0};
 
   mutable absl::Mutex mu_;
@@ -188,7 +223,11 @@ class ServerJob {
   CutNumber given_up_ ABSL_GUARDED_BY(mu_) = 0;      // all cuts up to it, as the scheduler says
   LaneSessions lane_sessions_ ABSL_GUARDED_BY(mu_);  // told; shards may not have it yet
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
-  absl::Mutex posting_;  // held shared while posting to runners
+  std::vector<bool> wanted_images_ ABSL_GUARDED_BY(mu_);  // by shard: for the copy after this one
+  ChainDirective chain_ ABSL_GUARDED_BY(mu_);             // told; the link may not have it yet
+  absl::Status copy_trouble_ ABSL_GUARDED_BY(mu_);
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // for copies, as shards were told
+  absl::Mutex posting_;                      // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;
 };
 

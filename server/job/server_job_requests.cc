@@ -71,6 +71,7 @@ absl::Status ServerJob::CheckHeader(const wire::Header& header, bool session_kno
                                                       ": job ", plan_.job.value,
                                                       " is at map epoch ", epoch));
   }
+  if (absl::Status s = CheckHead(); !s.ok()) return s;
   if (!session_known) return absl::OkStatus();
   absl::MutexLock lock(&mu_);
   if (sessions_.Known(header.session) || STRATA_MUTATION("session.unknown_taken"))

@@ -30,7 +30,9 @@ GateAnswer StepGate::Contribute(Step step, const Contribution& contribution) {
     answer.verdict = GateVerdict::kInvalidNode;
     return answer;
   }
-  if (step <= clock_ && !STRATA_MUTATION("bsp.old_step_gathered")) {
+  // R5: what is appended counts, committed or not.
+  const Step gathered = STRATA_MUTATION("chain.gate_from_committed") ? committed() : clock_;
+  if (step <= gathered && !STRATA_MUTATION("bsp.old_step_gathered")) {
     answer.verdict = GateVerdict::kOld;
     return answer;
   }
@@ -80,7 +82,21 @@ uint64_t StepGate::Examples() const {
   return examples;
 }
 
-std::vector<ContributionHandle> StepGate::Committed() {
+void StepGate::WaitForCopies(bool waits, Step committed) {
+  waits_ = waits;
+  committed_ = waits ? committed : clock_;
+}
+
+void StepGate::CommitThrough(Step step) {
+  if (waits_ && step > committed_) committed_ = step;
+}
+
+bool StepGate::Complete() const {
+  const bool before = committed_ >= clock_ || STRATA_MUTATION("chain.appends_ahead");
+  return complete_ && !committing_ && before;
+}
+
+std::vector<ContributionHandle> StepGate::Appended() {
   std::vector<ContributionHandle> handles;
   handles.reserve(held_.size());
   for (const Contribution& c : held_) handles.push_back(c.handle);
@@ -89,11 +105,13 @@ std::vector<ContributionHandle> StepGate::Committed() {
   committing_ = false;
   preimages_ = true;
   clock_ = clock_.Next();
+  if (!waits_) committed_ = clock_;
   return handles;
 }
 
 void StepGate::Reset(Step clock, bool preimages) {
   clock_ = clock;
+  if (!waits_) committed_ = clock;
   preimages_ = preimages;
   committing_ = false;
   complete_ = false;
@@ -103,6 +121,8 @@ void StepGate::Reset(Step clock, bool preimages) {
 PullVerdict StepGate::Pull(Step step) const {
   if (step < ResumeStep()) return PullVerdict::kTooOld;
   if (committing_ || step > clock_.Next()) return PullVerdict::kWait;
+  const bool shown = step == clock_ || committed_ >= clock_;
+  if (!shown && !STRATA_MUTATION("chain.shows_uncommitted")) return PullVerdict::kWait;
   return step == clock_ && !STRATA_MUTATION("bsp.preimage_is_current") ? PullVerdict::kServePreimage
                                                                        : PullVerdict::kServeCurrent;
 }

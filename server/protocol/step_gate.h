@@ -56,24 +56,34 @@ struct SumInstruction {
 };
 
 enum class PullVerdict : uint8_t {
-  kServeCurrent,   // step == clock + 1: the rows as they are
-  kServePreimage,  // step == clock: the rows as they were before the last commit
+  kServeCurrent,   // step == clock + 1, and clock is committed: the rows as they are
+  kServePreimage,  // step == clock: the rows as they were before the last step
   kWait,           // not committed yet, or a commit is in progress
   kTooOld,         // the caller's lane continues at ResumeStep
 };
 
 // A pure machine: no threads, clock, disk. Owned by the shard, called on its executor.
+//
+// The clock is the last step that is in the shard's own log. Where the shard has copies it is
+// committed only when they have it too (server/protocol/replica_chain.h): the gate gathers by the
+// clock (R5), and shows and appends by what is committed (R3, R6).
 class StepGate {
  public:
   // REQUIRES: lanes >= 1. `preimages`: those of step `clock` are there (never at clock 0; after a
   // restore from a checkpoint there are none, and every lane starts at clock + 1).
   StepGate(uint32_t lanes, Step clock, bool preimages)
-      : lanes_(lanes), clock_(clock), preimages_(preimages) {}
+      : lanes_(lanes), clock_(clock), committed_(clock), preimages_(preimages) {}
+
+  // From now on a step is committed by CommitThrough alone, and `committed` is what is so far; or,
+  // if not `waits`, when it is appended.
+  void WaitForCopies(bool waits, Step committed);
+  // Never goes back; may run ahead of the clock while a step is being applied.
+  void CommitThrough(Step step);
 
   GateAnswer Contribute(Step step, const Contribution& contribution);
 
-  // The held nodes cover the root and no commit has begun.
-  bool Complete() const { return complete_ && !committing_; }
+  // The held nodes cover the root, no commit has begun, and the step before is committed.
+  bool Complete() const;
   // How to add up the held contributions. REQUIRES: they cover the root. Ends with one value.
   std::vector<SumInstruction> RootPlan() const;
   // Sum of the held contributions' examples.
@@ -84,19 +94,21 @@ class StepGate {
   void BeginCommit() { committing_ = true; }
   // The record could not be written and nothing of it is durable: as before BeginCommit.
   void AbandonCommit() { committing_ = false; }
-  // Step clock + 1 is durable and applied, its pre-images are there. Returns the handles of what
-  // was held. REQUIRES: BeginCommit was called.
-  std::vector<ContributionHandle> Committed();
+  // Step clock + 1 is durable and applied, its pre-images are there: without copies it is
+  // committed. Returns the handles of what was held. REQUIRES: BeginCommit was called.
+  std::vector<ContributionHandle> Appended();
 
   // REQUIRES: step >= 1.
   PullVerdict Pull(Step step) const;
-  // After recovery: as if just made with these.
+  // After recovery: as if just made with these. What is committed stays, unless nobody is waited
+  // for.
   void Reset(Step clock, bool preimages);
   // The oldest step that is served: where a lane that asked for an older one continues.
   Step ResumeStep() const { return preimages_ ? clock_ : clock_.Next(); }
 
   uint32_t lanes() const { return lanes_; }
   Step clock() const { return clock_; }
+  Step committed() const { return committed_ < clock_ ? committed_ : clock_; }
   bool committing() const { return committing_; }
   // Ascending by lane. At most `lanes`: held nodes never overlap.
   const std::vector<Contribution>& held() const { return held_; }
@@ -104,6 +116,8 @@ class StepGate {
  private:
   const uint32_t lanes_;
   Step clock_;
+  Step committed_;
+  bool waits_ = false;
   bool preimages_;
   bool committing_ = false;
   bool complete_ = false;

@@ -70,11 +70,11 @@ void ShardRunner::RunPull(const std::shared_ptr<PullCall>& call, size_t part) {
     case PullVerdict::kServePreimage:
       return ServePull(*call, part, true);
     case PullVerdict::kTooOld:
-      return call->TooOld(shard_->clock(), shard_->ResumeStep());
+      return call->TooOld(shard_->committed(), shard_->ResumeStep());
     case PullVerdict::kWait:
       break;
   }
-  if (options_.timer->Now() >= call->deadline()) return call->NotYet(shard_->clock());
+  if (options_.timer->Now() >= call->deadline()) return call->NotYet(shard_->committed());
   waiting_.push_back({call, part});
   WakeAt(call->deadline());
 }
@@ -106,7 +106,7 @@ void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
   }
   stalled_reads_.Succeeded(options_.timer->Now());
   Publish();
-  call.Served(shard_->clock());
+  call.Served(shard_->committed());
 }
 
 // A tier that cannot be read now leaves the rows where they are: the pull will say what is wrong.
@@ -122,7 +122,7 @@ void ShardRunner::Prefetch(std::shared_ptr<PrefetchCall> call, size_t part) {
         break;
       }
     }
-    call->Warmed(shard_->clock());
+    call->Warmed(shard_->committed());
   });
 }
 
@@ -148,7 +148,7 @@ void ShardRunner::Expire() {
   absl::Time next = absl::InfiniteFuture();
   for (const WaitingPull& w : waiting_) next = std::min(next, w.call->deadline());
   WakeAt(next);
-  for (const WaitingPull& w : over) w.call->NotYet(shard_->clock());
+  for (const WaitingPull& w : over) w.call->NotYet(shard_->committed());
 }
 
 void ShardRunner::Push(std::shared_ptr<PushCall> call, PushPart part) {
@@ -185,7 +185,7 @@ void ShardRunner::RunContributions(PushCall& call, PushPart& part) {
     }
   }
   if (refused.ok()) {
-    call.Accepted(shard_->clock(), repeated);  // received; the commit is seen through the clock
+    call.Accepted(shard_->committed(), repeated);  // received; the commit is seen through the clock
   } else {
     call.Fail(std::move(refused));
   }
@@ -194,7 +194,7 @@ void ShardRunner::RunContributions(PushCall& call, PushPart& part) {
 
 // Takes cuts that are due, commits what is complete, and answers the pulls that waited for it.
 void ShardRunner::Advance() {
-  const Step before = shard_->clock();
+  const Step before = shard_->clock(), committed = shard_->committed();
   for (;;) {
     TakeCuts();
     if (!shard_->options().synchronous || !shard_->WantsCommit()) break;
@@ -208,7 +208,12 @@ void ShardRunner::Advance() {
     if (!*committed) break;
     CommitWentThrough();
   }
-  if (shard_->clock() == before) return;
+  if (shard_->clock() == before && shard_->committed() == committed) return;
+  AnswerWaiting();
+}
+
+// The clock moved, or what is committed did.
+void ShardRunner::AnswerWaiting() {
   Publish();
   std::vector<WaitingPull> waiting;
   waiting.swap(waiting_);
@@ -260,9 +265,11 @@ void ShardRunner::Close(absl::Status status) {
     for (const WaitingPull& w : waiting_) w.call->Fail(status);
     for (const auto& [id, held] : held_) held.call->Fail(status);
     for (const HeldWindow& window : deferred_) window.call->Fail(status);
+    for (const auto& [window, applied] : applied_) applied.call->Fail(status);
     waiting_.clear();
     held_.clear();
     deferred_.clear();
+    applied_.clear();
     orders_.clear();
     images_.clear();
     taking_.clear();
@@ -272,7 +279,8 @@ void ShardRunner::Close(absl::Status status) {
 
 void ShardRunner::Publish() {
   const storage::TableCounters c = shard_->counters();
-  view_.clock = shard_->clock().value;
+  view_.clock = shard_->committed().value;
+  view_.log_end = shard_->clock().value;
   view_.cuts_over = shard_->barrier().over();
   if (const uint64_t refused = shard_->refused_rows(); refused != view_.refused_rows) {
     absl::MutexLock lock(&refused_mu_);

@@ -11,7 +11,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +23,7 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/wire/buffer.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/protocol/lane_sessions.h"
 #include "server/shard/cut.h"
@@ -33,6 +36,7 @@
 #include "server/snapshot/pace.h"
 #include "server/snapshot/progress.h"
 #include "server/table/refused_rows.h"
+#include "storage/log/record.h"
 
 namespace strata::server {
 
@@ -76,6 +80,18 @@ class ShardRunner {
   void CloseBelow(TaskId task);
   // Pushes and marks of others are refused from now on; view().lane_epoch says when that holds.
   void SetSessions(LaneSessions sessions);
+  // The shard has copies: what they have by now is `committed` (nothing: what was committed until
+  // now), SetCommitted tells of more. Not `waits`: what is applied is committed. `done` is called
+  // on the executor when that holds; may be null.
+  void SetCopies(bool waits, std::optional<Step> committed, std::function<void()> done);
+  void SetCommitted(Step step);
+  // Records of the copy before this one, in order; each into the log, then applied (Shard::Take).
+  // `bytes` holds what they point into. `done` is called on the executor, once, with the first
+  // error.
+  void Receive(std::vector<storage::LogRecordView> records, Buffer bytes,
+               std::function<void(absl::Status)> done);
+  // Does `work` with the shard itself, which nobody reads yet; then as Receive.
+  void Do(std::function<absl::Status(Shard&)> work, std::function<void(absl::Status)> done);
   // Ends the pins of a ticket that was dropped.
   void Unpin(std::shared_ptr<RequestKeys> keys);
   // Writes a base image into `folder` (server/snapshot/image_files.h names it) in the background,
@@ -85,6 +101,8 @@ class ShardRunner {
   void Close(absl::Status status);
 
   const ShardView& view() const { return view_; }
+  // Before SetExecutor alone.
+  Shard& shard() { return *shard_; }
   // As Shard's.
   std::vector<RefusedRowCount> first_refused() const {
     absl::MutexLock lock(&refused_mu_);
@@ -103,6 +121,11 @@ class ShardRunner {
     std::shared_ptr<PushCall> call;
     PushPart part;
   };
+  struct AppliedWindow {
+    std::shared_ptr<PushCall> call;
+    Step step;  // the log's end then
+    bool repeated = false;
+  };
   struct Taking {
     uint64_t id = 0;                 // of the driver
     std::vector<std::string> links;  // names that its folder got for the base's files
@@ -114,11 +137,15 @@ class ShardRunner {
   void ServePull(PullCall& call, size_t part, bool preimages);
   void RunContributions(PushCall& call, PushPart& part);
   void RunWindow(const std::shared_ptr<PushCall>& call, PushPart part);
-  void ApplyWindow(PushCall& call, PushPart& part);
+  void ApplyWindow(const std::shared_ptr<PushCall>& call, PushPart& part);
+  // Answers a window that is applied here when all copies have it.
+  void AnswerApplied(const std::shared_ptr<PushCall>& call, bool repeated);
+  void AnswerCommitted();
   void ApplyReleased();
   void WatchHeld();
   void EndOverdue();
   void Advance();
+  void AnswerWaiting();
   bool TakeCuts();
   bool TakeCut(const CutOrder& order);
   void BeginCut(const CutOrder& order);
@@ -168,7 +195,10 @@ class ShardRunner {
     uint64_t log_segment = 0;
     std::function<void(absl::Status)> done;
   };
-  std::deque<ImageOrder> images_;    // not begun
+  std::deque<ImageOrder> images_;  // not begun
+  // Async: by task and window, what waits for copies. One that is sent again takes the place of
+  // what it repeats.
+  std::map<std::pair<uint64_t, uint64_t>, AppliedWindow> applied_;
   std::deque<HeldWindow> deferred_;  // async: windows that wait for snapshots to catch up
   bool retry_queued_ = false;
   bool watching_held_ = false;

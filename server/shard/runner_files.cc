@@ -83,7 +83,7 @@ bool ShardRunner::TakeCuts() {
 // True when the cut is begun or answered.
 bool ShardRunner::TakeCut(const CutOrder& order) {
   if (shard_->options().synchronous) {
-    if (shard_->clock() < order.step) return false;
+    if (shard_->committed() < order.step) return false;
     if (shard_->clock() == order.step) {
       BeginCut(order);
       return true;

@@ -30,7 +30,7 @@ void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part
     deferred_.push_back({call, std::move(part)});  // bound: bytes in flight
     return;
   }
-  ApplyWindow(*call, part);
+  ApplyWindow(call, part);
 }
 
 void ShardRunner::RunDeferred() {
@@ -38,26 +38,26 @@ void ShardRunner::RunDeferred() {
   while (!deferred_.empty() && !driver_.NeedsPriority()) {
     HeldWindow window = std::move(deferred_.front());
     deferred_.pop_front();
-    ApplyWindow(*window.call, window.part);
+    ApplyWindow(window.call, window.part);
   }
   if (shard_->options().synchronous) Advance();
 }
 
-void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
-  const wire::PushFields& f = call.fields();
+void ShardRunner::ApplyWindow(const std::shared_ptr<PushCall>& call, PushPart& part) {
+  const wire::PushFields& f = call->fields();
   const Step before = shard_->clock();
   auto result = shard_->ApplyWindow(f.task, f.window, f.lane, std::move(part.updates[0]));
   if (!result.ok()) {
     CommitFailed(result.status());
-    call.Fail(result.status());
+    call->Fail(result.status());
   } else if (*result == Shard::WindowResult::kTooFar) {
-    call.Fail(absl::ResourceExhaustedError(absl::StrCat(
+    call->Fail(absl::ResourceExhaustedError(absl::StrCat(
         "push.window ", f.window, " of task ", f.task.value, ": more than ",
         WindowLedger::kMaxAhead, " windows after the first that is missing, or of more ", "than ",
         WindowLedger::kMaxFar, " tasks far above those that are closed")));
   } else {
     if (*result == Shard::WindowResult::kApplied) CommitWentThrough();
-    call.Accepted(shard_->clock(), *result == Shard::WindowResult::kRepeated);
+    AnswerApplied(call, *result == Shard::WindowResult::kRepeated);
   }
   if (shard_->clock() == before) return;
   Publish();
@@ -68,7 +68,7 @@ void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
 void ShardRunner::ApplyReleased() {
   for (const HeldPush id : shard_->barrier().Release()) {
     auto node = held_.extract(id);
-    if (!node.empty()) ApplyWindow(*node.mapped().call, node.mapped().part);
+    if (!node.empty()) ApplyWindow(node.mapped().call, node.mapped().part);
   }
 }
 
@@ -109,7 +109,7 @@ void ShardRunner::Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber 
     if (!hosts.ok()) return call->Fail(std::move(hosts));
     if (absl::Status s = shard_->CheckCut("mark", cut); !s.ok()) return call->Fail(std::move(s));
     shard_->barrier().Mark(lane, cut, mark);
-    call->Marked(shard_->clock());
+    call->Marked(shard_->committed());
     TakeCuts();
     ApplyReleased();
   });

@@ -213,8 +213,19 @@ absl::Status Shard::Append(const storage::LogHeader& header, std::span<const Tab
   }
   std::string heads;
   const std::vector<std::span<const uint8_t>> parts = EncodeTables(here, dims_, heads);
-  const BlockingSection disk;
-  return options_.log->Append(storage::LogEntry{header, parts}).status();
+  LogEnd end = {header.step.value, barrier_.taken()};
+  if (header.kind == static_cast<uint16_t>(RecordKind::kCut)) end.cut = header.window;
+  const bool unwritten = STRATA_MUTATION("chain.forward_first");
+  if (appended_ && unwritten) appended_(header, {}, parts, end);
+  absl::StatusOr<storage::LogPosition> at;
+  {
+    const BlockingSection disk;
+    at = options_.log->Append(storage::LogEntry{header, parts});
+  }
+  if (!at.ok()) return at.status();
+  if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
+  if (appended_ && !unwritten) appended_(header, *at, parts, end);
+  return absl::OkStatus();
 }
 
 void Shard::Begin(UpdateStep step, std::vector<TableSums> tables) {
@@ -243,7 +254,7 @@ absl::Status Shard::Finish() {
     SetClock(committed, options_.synchronous);  // replay, and asynchronous windows
     return absl::OkStatus();
   }
-  gate_.Committed();
+  gate_.Appended();
   held_.clear();
   return absl::OkStatus();
 }

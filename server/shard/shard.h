@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/protocol/life_cycle_counters.h"
+#include "server/protocol/replica_chain.h"
 #include "server/protocol/step_gate.h"
 #include "server/protocol/window_ledger.h"
 #include "server/shard/earlier_commits.h"
@@ -79,8 +81,11 @@ class Shard {
   const ShardOptions& options() const { return options_; }
   Position first_position() const { return options_.partitioning.First(options_.range.first); }
   Position last_position() const { return options_.partitioning.Last(options_.range.last); }
-  // Bsp: the last committed step. Async: the number of applied windows.
+  // Bsp: the last step in the log. Async: the number of applied windows.
   Step clock() const { return gate_.clock(); }
+  // The same of what every copy of the shard has; without copies the clock.
+  Step committed() const { return gate_.committed(); }
+  LogEnd log_end() const { return {clock().value, barrier_.taken()}; }
   // As ShardTable's, where that of all hashed tables is one; else empty.
   std::string values_device() const;
   uint64_t refused_rows() const;
@@ -116,6 +121,20 @@ class Shard {
   // Notes durably that the barrier's pending cut is taken. On error it has failed; over it is
   // either way. REQUIRES: barrier().Ready().
   absl::Status CutTaken();
+
+  // --- copies (server/protocol/replica_chain.h)
+  // Is told of every record that was written into the log, before it is applied. The parts of the
+  // payload are there during the call only.
+  using Appended = std::function<void(const storage::LogHeader&, storage::LogPosition,
+                                      std::span<const std::span<const uint8_t>> parts, LogEnd end)>;
+  void SetAppended(Appended appended) { appended_ = std::move(appended); }
+  // As StepGate's.
+  void WaitForCopies(bool waits, Step committed) { gate_.WaitForCopies(waits, committed); }
+  void CommitThrough(Step step) { gate_.CommitThrough(step); }
+  // A record of the copy before this one: into the log, then applied. One that is there is skipped.
+  // FAILED_PRECONDITION: what comes before it is missing, or it is of another shard or generation;
+  // DATA_LOSS: its payload is damaged. Nothing was changed then. Other errors as those of commits.
+  absl::Status Take(const storage::LogRecordView& record);
 
   // --- both
   // out: (n) rows, by default of floats. REQUIRES: positions strictly ascend, within the shard.
@@ -219,6 +238,7 @@ class Shard {
   WindowLedger ledger_;
   CutBarrier barrier_;
   std::optional<Pending> pending_;
+  Appended appended_;                  // null: nobody wants to know
   std::optional<Step> changes_since_;  // the cut that the tables' lists of changes began at
 };
 

@@ -281,4 +281,42 @@ absl::Status Shard::Replay(const storage::LogRecordView& record) {
   return Finish();
 }
 
+absl::Status Shard::Take(const storage::LogRecordView& record) {
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  const storage::LogHeader& header = record.header;
+  const auto kind = static_cast<RecordKind>(header.kind);
+  const auto wanted = options_.synchronous ? RecordKind::kStep : RecordKind::kWindow;
+  const bool cut = kind == RecordKind::kCut && !options_.synchronous;
+  if (header.generation != options_.generation || header.shard != options_.id ||
+      header.uid != options_.identity.job || (kind != wanted && !cut)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a record of job ", header.uid.text(), ", generation ", header.generation.value, ", shard ",
+        header.shard.value, ", kind ", header.kind, " is none of shard ", options_.id.value,
+        " of job ", options_.identity.job.text(), ", generation ", options_.generation.value));
+  }
+  const LogEnd end = log_end();
+  const EntryFit fit =
+      cut ? FitOfCut(end, {header.step.value, header.window}) : FitOfStep(end, header.step.value);
+  if (fit == EntryFit::kHave) return absl::OkStatus();
+  if (fit == EntryFit::kGap) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("step ", header.step.value, " of shard ", options_.id.value,
+                     " does not follow the end of its log, step ", end.step));
+  }
+  if (auto tables = ParseTables(record.payload, dims_); !cut && !tables.ok()) {
+    return tables.status();
+  }
+  const std::span<const uint8_t> parts[] = {record.payload};
+  absl::StatusOr<storage::LogPosition> at = storage::LogPosition();
+  if (options_.log != nullptr) {
+    const BlockingSection disk;
+    at = options_.log->Append(storage::LogEntry{header, parts});
+  }
+  if (!at.ok()) return at.status();
+  if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
+  const LogEnd next = cut ? LogEnd{end.step, header.window} : LogEnd{end.step + 1, end.cut};
+  if (appended_) appended_(header, *at, parts, next);
+  return Replay(record);
+}
+
 }  // namespace strata::server

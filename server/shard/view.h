@@ -14,7 +14,8 @@ namespace strata::server {
 
 // What others may read of a shard at any time.
 struct ShardView {
-  std::atomic<uint64_t> clock{0};
+  std::atomic<uint64_t> clock{0};       // committed
+  std::atomic<uint64_t> log_end{0};     // step of the last entry of its log
   std::atomic<uint64_t> cuts_over{0};   // async: all cuts up to it
   std::atomic<uint64_t> lane_epoch{0};  // of the sessions that it takes pushes of
   std::atomic<uint64_t> refused_rows{0};

@@ -263,7 +263,7 @@ TEST_CASE("a job is trained to its end, at a rate by the given clock", "[job]") 
   Fixture f;
   f.runner->Update(testing::SmallDirective("bsp", 9), SessionId(6));
   const wire::Header header = f.Open();
-  CHECK(header == wire::Header{JobId(5), SessionId(6), Generation(2), MapEpoch(3)});
+  CHECK(header == wire::Header{JobId(5), SessionId(6), Generation(2), MapEpoch(3), 1});
   CHECK(f.runner->Report().ready());
   CHECK(f.runner->Report().generation() == 2);
   f.Serve();

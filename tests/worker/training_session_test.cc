@@ -69,7 +69,7 @@ class Fixture {
   void Open(uint64_t clock = 0) {
     const Call open = servers.Next(0, kOpen);
     CHECK(wire::ParseOpenSessionRequest(open.request.span())->header ==
-          wire::Header{JobId(5), SessionId(6), Generation(2), MapEpoch(3)});
+          wire::Header{JobId(5), SessionId(6), Generation(2), MapEpoch(3), 1});
     open.reply(OpenReply(At(clock)));
   }
   void Serve(uint64_t step) {

@@ -209,8 +209,8 @@ class Trainer : public BspTrainer {
     }
     auto answers = std::make_shared<PullAnswers>(parts->size());
     for (const Exchange::Shards shards : *parts) {
-      auto request =
-          rows_.EncodePull(action.server, shards, header(), action.step, kWaitMs, **data, extras);
+      auto request = rows_.EncodePull(action.server, shards, header().To(action.server),
+                                      action.step, kWaitMs, **data, extras);
       if (!request.ok()) return request.status();
       const Exchange::Rows rows = Exchange::RowsOf(*request);
       session_.Call(action.server, DataMethod::kPull, *std::move(request),
@@ -255,7 +255,7 @@ class Trainer : public BspTrainer {
   absl::Status Push(const Action& action) {
     const InStage push(&clock_, Stage::kPush);
     wire::PushFields fields;
-    fields.header = header();
+    fields.header = header().To(action.server);
     fields.sequence = sequences_.Of(action.step, action.lanes);
     fields.step = action.step;
     auto parts = rows_.EncodePush(
@@ -346,7 +346,7 @@ class Trainer : public BspTrainer {
       if (!session_.machine().open(s)) continue;
       const auto pulls = rows_.SplitPull(s, **data);
       if (!pulls.ok() || pulls->size() > 1) continue;  // a ticket is of all of the server's shards
-      auto request = o_.exchange->EncodePrefetch(s, header(), step, (*data)->keys(), true);
+      auto request = o_.exchange->EncodePrefetch(s, header().To(s), step, (*data)->keys(), true);
       if (!request.ok()) continue;
       session_.Call(s, DataMethod::kPrefetch, *std::move(request),
                     [this, s, step, lanes, data = *data](Epoch, absl::StatusOr<Buffer> reply) {

@@ -80,8 +80,8 @@ absl::Status ParameterClient::PullOnce(Step step, const KeyList& keys, bool ther
     // A ticket is of all of the server's shards.
     const bool ticket = options_.tickets && parts->size() == 1;
     for (const Exchange::Shards shards : *parts) {
-      auto bytes = options_.exchange->EncodePull(shards, options_.header, step, kWaitMs, keys, true,
-                                                 {ticket, options_.codecs, {}});
+      auto bytes = options_.exchange->EncodePull(shards, options_.header.To(s), step, kWaitMs, keys,
+                                                 true, {ticket, options_.codecs, {}});
       if (!bytes.ok()) return bytes.status();
       if (there) {
         *bytes = bytes->With(options_.exchange->PlacesOfPull(
@@ -138,8 +138,10 @@ absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
   const bool as_pulled = AsPulled(*contribution.second);
   if (as_pulled) calls_.tickets().SameKeys(kTickets, {});
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
-    auto encode = [this, s, fields, contribution, device](const wire::Ticket& ticket) {
-      return options_.exchange->EncodePush(s, fields, {&contribution, 1}, ticket, device);
+    wire::PushFields to_it = fields;
+    to_it.header = fields.header.To(s);
+    auto encode = [this, s, to_it, contribution, device](const wire::Ticket& ticket) {
+      return options_.exchange->EncodePush(s, to_it, {&contribution, 1}, ticket, device);
     };
     const wire::Ticket ticket =
         as_pulled ? calls_.tickets().TakeForPush(kTickets, s, {}) : wire::Ticket();
@@ -166,10 +168,10 @@ absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
 }
 
 absl::Status ParameterClient::Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window) {
-  const wire::MarkRequest mark{options_.header, options_.sequences->Next(), lane, cut, task,
-                               window};
+  wire::MarkRequest mark{options_.header, options_.sequences->Next(), lane, cut, task, window};
   std::vector<BlockingCalls::Request> requests;
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    mark.header = options_.header.To(s);
     requests.push_back({s, DataMethod::kMark, wire::EncodeMarkRequest(mark)});
   }
   return calls_.CallAll(std::move(requests), [](size_t, const Buffer& reply) {

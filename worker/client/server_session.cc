@@ -46,7 +46,8 @@ void ServerSession::SendOpen(uint32_t server, const std::shared_ptr<DataChannel>
   machine_.OnOpenSent(server);
   channel->Call(
       DataMethod::kOpenSession,
-      wire::EncodeOpenSessionRequest(wire::OpenSessionFor(o_.header, o_.identity)), o_.call_timeout,
+      wire::EncodeOpenSessionRequest(wire::OpenSessionFor(o_.header.To(server), o_.identity)),
+      o_.call_timeout,
       ToOwner(server, Mailbox::kNoRound, [this, server](Epoch, absl::StatusOr<Buffer> reply) {
         const absl::Status s = machine_.OnOpenAnswered(server, reply, o_.timer->Now());
         if (!s.ok()) SayNotOpen(server, s);

@@ -21,7 +21,7 @@ namespace strata::grpc_internal {
 // By DataMethod.
 inline constexpr const char* kMethodPaths[kDataMethods] = {
     "/strata.DataPlane/OpenSession", "/strata.DataPlane/Pull",     "/strata.DataPlane/Push",
-    "/strata.DataPlane/Mark",        "/strata.DataPlane/Prefetch",
+    "/strata.DataPlane/Mark",        "/strata.DataPlane/Prefetch", "/strata.DataPlane/Forward",
 };
 
 // Trailing metadata of a CANCELLED that a handler gave. A closing gRPC server gives CANCELLED of

@@ -24,9 +24,10 @@ enum class DataMethod : uint8_t {
   kPull = 1,
   kPush = 2,
   kMark = 3,
-  kPrefetch = 4
+  kPrefetch = 4,
+  kForward = 5
 };
-inline constexpr int kDataMethods = 5;
+inline constexpr int kDataMethods = 6;
 
 using DataReply = std::function<void(absl::StatusOr<Buffer>)>;
 

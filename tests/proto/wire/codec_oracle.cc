@@ -17,6 +17,7 @@ void Fill(const wire::Header& h, Header* out) {
   out->set_session(h.session.value);
   out->set_generation(h.generation.value);
   out->set_map_epoch(h.map_epoch.value);
+  out->set_server(h.server);
 }
 
 void Fill(const wire::ServerState& s, ServerState* out) {
@@ -57,6 +58,8 @@ Buffer Encode(const wire::PushReply& m) { return wire::EncodePushReply(m); }
 Buffer Encode(const wire::PrefetchReply& m) { return wire::EncodePrefetchReply(m); }
 Buffer Encode(const wire::MarkRequest& m) { return wire::EncodeMarkRequest(m); }
 Buffer Encode(const wire::MarkReply& m) { return wire::EncodeMarkReply(m); }
+Buffer Encode(const wire::ForwardRequestView& m) { return *wire::EncodeForwardRequest(m); }
+Buffer Encode(const wire::ForwardReply& m) { return wire::EncodeForwardReply(m); }
 
 // Our encoders make groups whose value bytes are floats and whose keys are whole; views of others
 // (and the checksums of damaged ones) cannot be encoded again. Nothing then.
@@ -310,6 +313,53 @@ MarkReply ToProto(const wire::MarkReply& m) {
   return out;
 }
 
+ForwardRequest ToProto(const wire::ForwardRequestView& m) {
+  ForwardRequest out;
+  const wire::ForwardFields& f = m.fields;
+  Fill(f.header, out.mutable_header());
+  out.set_cluster_id(f.cluster_id);
+  out.set_job_uid(f.job_uid);
+  out.set_chain_epoch(f.chain_epoch);
+  out.set_from_log_id(f.from_log_id);
+  out.set_log_id(f.log_id);
+  for (const wire::ForwardEntryView& e : m.entries) {
+    ForwardEntry* made = out.add_entries();
+    made->set_shard(e.shard.value);
+    made->set_header(e.header.data(), e.header.size());
+    made->set_payload(e.payload.data(), e.payload.size());
+    made->set_crc32c(e.crc32c);
+  }
+  for (const wire::ForwardImageView& i : m.images) {
+    ForwardImage* made = out.add_images();
+    made->set_shard(i.shard.value);
+    made->set_image(i.image);
+    made->set_offset(i.offset);
+    made->set_data(i.data.data(), i.data.size());
+    made->set_crc32c(i.crc32c);
+    made->set_bytes(i.bytes);
+  }
+  out.set_wait_ms(f.wait_ms);
+  return out;
+}
+
+ForwardReply ToProto(const wire::ForwardReply& m) {
+  ForwardReply out;
+  Fill(m.state, out.mutable_state());
+  out.set_chain_epoch(m.chain_epoch);
+  for (const wire::ForwardEnd& e : m.ends) {
+    ForwardEnd* made = out.add_ends();
+    made->set_shard(e.shard.value);
+    made->set_empty(e.empty);
+    made->set_step(e.step);
+    made->set_cut(e.cut);
+    made->set_committed_step(e.committed_step);
+    made->set_committed_cut(e.committed_cut);
+    made->set_image(e.image);
+    made->set_image_bytes(e.image_bytes);
+  }
+  return out;
+}
+
 Verdict Judge(MessageKind kind, std::span<const uint8_t> bytes) {
   switch (kind) {
     case MessageKind::kOpenSessionRequest:
@@ -332,6 +382,10 @@ Verdict Judge(MessageKind kind, std::span<const uint8_t> bytes) {
       return JudgeAs<PrefetchRequest>(wire::ParsePrefetchRequest(bytes), bytes);
     case MessageKind::kPrefetchReply:
       return JudgeAs<PrefetchReply>(wire::ParsePrefetchReply(bytes), bytes);
+    case MessageKind::kForwardRequest:
+      return JudgeAs<ForwardRequest>(wire::ParseForwardRequest(bytes), bytes);
+    case MessageKind::kForwardReply:
+      return JudgeAs<ForwardReply>(wire::ParseForwardReply(bytes), bytes);
   }
   return {};
 }

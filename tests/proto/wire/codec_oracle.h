@@ -22,8 +22,10 @@ enum class MessageKind {
   kMarkReply,
   kPrefetchRequest,
   kPrefetchReply,
+  kForwardRequest,
+  kForwardReply,
 };
-inline constexpr int kMessageKinds = 10;
+inline constexpr int kMessageKinds = 12;
 
 // The generated class's object with the same content.
 OpenSessionRequest ToProto(const wire::OpenSessionRequest& m);
@@ -36,6 +38,8 @@ MarkRequest ToProto(const wire::MarkRequest& m);
 MarkReply ToProto(const wire::MarkReply& m);
 PrefetchRequest ToProto(const wire::PrefetchRequestView& m);
 PrefetchReply ToProto(const wire::PrefetchReply& m);
+ForwardRequest ToProto(const wire::ForwardRequestView& m);
+ForwardReply ToProto(const wire::ForwardReply& m);
 
 struct Verdict {
   bool accepted = false;  // by our parser

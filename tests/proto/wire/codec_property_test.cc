@@ -42,7 +42,7 @@ TEST_CASE("whatever order and form protobuf allows is read as protobuf reads it"
 
 TEST_CASE("damaged messages never crash the codec, nor are they read otherwise than by protobuf",
           "[codec][fuzz][seeds]") {
-  constexpr uint64_t kRounds = 40'000;  // per kind: 400,000 in all
+  constexpr uint64_t kRounds = 40'000;  // per kind: 480,000 in all
   const std::vector<uint64_t> seeds = Seeds("codec_damage", 0, kRounds);
   size_t accepted = 0;
   size_t refused = 0;
@@ -140,6 +140,8 @@ TEST_CASE("the codec knows every field of data.proto", "[codec]") {
   CheckAllFields<MarkReply>(MessageKind::kMarkReply);
   CheckAllFields<PrefetchRequest>(MessageKind::kPrefetchRequest);
   CheckAllFields<PrefetchReply>(MessageKind::kPrefetchReply);
+  CheckAllFields<ForwardRequest>(MessageKind::kForwardRequest);
+  CheckAllFields<ForwardReply>(MessageKind::kForwardReply);
 }
 
 }  // namespace

@@ -18,8 +18,11 @@ struct WireGenerator::Schema {
 // Kept beside data.proto by hand, so that a field that the codec forgets is missed here too only if
 // it is forgotten twice; "the codec knows every field of data.proto" checks both by reflection.
 const WireGenerator::Schema& WireGenerator::SchemaOf(MessageKind kind) {
-  static const Schema header{
-      {{Field::kNumber, 1}, {Field::kFixed64, 2}, {Field::kNumber, 3}, {Field::kNumber, 4}}};
+  static const Schema header{{{Field::kNumber, 1},
+                              {Field::kFixed64, 2},
+                              {Field::kNumber, 3},
+                              {Field::kNumber, 4},
+                              {Field::kNumber, 5}}};
   static const Schema state{
       {{Field::kFixed64, 1}, {Field::kNumber, 2}, {Field::kNumber, 3}, {Field::kNumber, 4}}};
   static const Schema group{{{Field::kNumber, 1},
@@ -69,7 +72,35 @@ const WireGenerator::Schema& WireGenerator::SchemaOf(MessageKind kind) {
                                     {Field::kNumber, 4},
                                     {Field::kNumber, 5},
                                     {Field::kNumber, 6}}};
+  static const Schema forward_entry{
+      {{Field::kNumber, 1}, {Field::kBytes, 2}, {Field::kBytes, 3}, {Field::kFixed32, 4}}};
+  static const Schema forward_image{{{Field::kNumber, 1},
+                                     {Field::kFixed64, 2},
+                                     {Field::kNumber, 3},
+                                     {Field::kBytes, 4},
+                                     {Field::kFixed32, 5},
+                                     {Field::kNumber, 6}}};
+  // Without texts, which may hold what is no UTF-8.
+  static const Schema forward_request{{{Field::kMessage, 1, &header},
+                                       {Field::kNumber, 4},
+                                       {Field::kMessage, 7, &forward_entry},
+                                       {Field::kMessage, 8, &forward_image},
+                                       {Field::kNumber, 9}}};
+  static const Schema forward_end{{{Field::kNumber, 1},
+                                   {Field::kNumber, 2},
+                                   {Field::kNumber, 3},
+                                   {Field::kNumber, 4},
+                                   {Field::kNumber, 5},
+                                   {Field::kNumber, 6},
+                                   {Field::kFixed64, 7},
+                                   {Field::kNumber, 8}}};
+  static const Schema forward_reply{
+      {{Field::kMessage, 1, &state}, {Field::kNumber, 2}, {Field::kMessage, 3, &forward_end}}};
   switch (kind) {
+    case MessageKind::kForwardRequest:
+      return forward_request;
+    case MessageKind::kForwardReply:
+      return forward_reply;
     case MessageKind::kOpenSessionRequest:
       return only_header;
     case MessageKind::kPullRequest:

@@ -40,7 +40,8 @@ void JobBench::Start() {
   recovered_ = opened->recovered;
   service_.Add(std::make_shared<ServerJob>(
       plan_, *std::move(opened),
-      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_, &keys_}));
+      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_, &keys_, transport_,
+                         incarnation_ / 100}));
 }
 
 void JobBench::Stop() {

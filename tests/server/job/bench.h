@@ -13,6 +13,7 @@
 #include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/transport/transport.h"
 #include "proto/wire/message_codec.h"
 #include "server/data_service.h"
 #include "server/job/server_job.h"
@@ -82,6 +83,7 @@ class JobBench {
   KeyCounters keys_;
   DataService service_;
   bool recovered_ = false;
+  DataTransport* transport_ = nullptr;  // to copies of its shards
 
  private:
   JobPlan plan_;

@@ -81,7 +81,7 @@ TEST_CASE("every order and grouping of contributions gives one root expression",
       }
       REQUIRE(Evaluate(gate.RootPlan(), text) == Reference({0, lanes}));
       gate.BeginCommit();
-      const auto handles = gate.Committed();
+      const auto handles = gate.Appended();
       REQUIRE(std::set<uint64_t>(handles.begin(), handles.end()) == kept);
       REQUIRE(gate.clock() == Step(5));
     }
@@ -130,7 +130,7 @@ TEST_CASE("pulls: current, pre-image, wait, too old", "[gate]") {
   REQUIRE(gate.Complete());
   REQUIRE(gate.Pull(Step(1)) == PullVerdict::kServeCurrent);
   gate.BeginCommit();
-  REQUIRE(gate.Committed() == std::vector<uint64_t>{1});
+  REQUIRE(gate.Appended() == std::vector<uint64_t>{1});
   REQUIRE(gate.Pull(Step(1)) == PullVerdict::kServePreimage);
   REQUIRE(gate.Pull(Step(2)) == PullVerdict::kServeCurrent);
   REQUIRE(gate.Pull(Step(3)) == PullVerdict::kWait);
@@ -138,10 +138,34 @@ TEST_CASE("pulls: current, pre-image, wait, too old", "[gate]") {
   gate.BeginCommit();
   // Pre-images end with the append of the next step.
   REQUIRE(gate.Pull(Step(1)) == PullVerdict::kWait);
-  gate.Committed();
+  gate.Appended();
   REQUIRE(gate.Pull(Step(1)) == PullVerdict::kTooOld);
   REQUIRE(gate.ResumeStep() == Step(2));
   REQUIRE(gate.Pull(Step(2)) == PullVerdict::kServePreimage);
+}
+
+TEST_CASE("with copies a step is gathered by the log, and shown and followed by what is committed",
+          "[gate]") {
+  StepGate gate(1, Step(3), true);
+  gate.WaitForCopies(true, Step(2));  // a head that was promoted with step 3 in its log
+  REQUIRE(gate.committed() == Step(2));
+  REQUIRE(gate.Pull(Step(3)) == PullVerdict::kServePreimage);
+  REQUIRE(gate.Pull(Step(4)) == PullVerdict::kWait);
+  REQUIRE(gate.Contribute(Step(3), {{0, 1}, 1, 1, 1}).verdict == GateVerdict::kOld);
+  REQUIRE(gate.Contribute(Step(5), {{0, 1}, 1, 1, 1}).verdict == GateVerdict::kTooNew);
+  REQUIRE(gate.Contribute(Step(4), {{0, 1}, 1, 1, 1}).verdict == GateVerdict::kHeld);
+  REQUIRE_FALSE(gate.Complete());  // R6
+  gate.CommitThrough(Step(3));
+  REQUIRE(gate.Pull(Step(4)) == PullVerdict::kServeCurrent);
+  REQUIRE(gate.Complete());
+  gate.BeginCommit();
+  gate.CommitThrough(Step(4));  // the others were faster than the tables here
+  REQUIRE(gate.committed() == Step(3));
+  gate.Appended();
+  REQUIRE(gate.committed() == Step(4));
+  REQUIRE(gate.Pull(Step(5)) == PullVerdict::kServeCurrent);
+  gate.WaitForCopies(false, Step(0));
+  REQUIRE(gate.committed() == Step(4));
 }
 
 TEST_CASE("without pre-images a lane is sent to the step after the clock", "[gate]") {

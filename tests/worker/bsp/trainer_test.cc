@@ -32,7 +32,7 @@ TEST_CASE("a trainer goes from the smallest clock to the last step", "[bsp]") {
   f.servers.Next(1, kOpen).reply(OpenReply(At(0)));
   const Call first = f.NextPull(0, 1), other = f.NextPull(1, 1);
   CHECK(wire::ParsePullRequest(first.request.span())->header ==
-        wire::Header{JobId(5), SessionId(6), Generation(2), MapEpoch(3)});
+        wire::Header{JobId(5), SessionId(6), Generation(2), MapEpoch(3), 1});
   CHECK(f.boundary.calls().empty());
   first.reply(f.Weights(first, At(1)));
   other.reply(f.Weights(other, At(0)));

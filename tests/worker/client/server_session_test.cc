@@ -91,7 +91,7 @@ TEST_CASE("the first call opens the session and goes once it is open", "[session
   auto open = f.servers.Next(0, kOpen);
   const auto request = wire::ParseOpenSessionRequest(open.request.span());
   REQUIRE(request.ok());
-  CHECK(request->header == f.session->header());
+  CHECK(request->header == f.session->header().To(0));
   CHECK(request->header.session == SessionId(6));
   CHECK(open.timeout == absl::Seconds(11));
   CHECK(f.servers.waiting() == 0);  // neither a second OpenSession nor the pull

@@ -1,0 +1,466 @@
+#include "server/job/chain_link.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/wire/message_codec.h"
+#include "server/job/peer_watch.h"
+
+namespace strata::server {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kLastPause = absl::Milliseconds(500);
+
+}  // namespace
+
+ChainLink::ChainLink(Options options, std::vector<LogEnd> ends, std::vector<LogEnd> committed,
+                     std::vector<bool> empty)
+    : options_(std::move(options)),
+      pace_(options_.image_bytes_per_second),
+      disk_(MakeSerial(options_.disk)),
+      chain_(ends, committed),
+      backoff_({kFirstPause, kLastPause, IdSource::System()}) {
+  for (size_t i = 0; i < ends.size(); ++i) {
+    Shard& shard = shards_.emplace_back(ends[i]);
+    shard.empty = i < empty.size() && empty[i];
+    shard.told = committed[i];
+  }
+}
+
+ChainLink::~ChainLink() { Close(); }
+
+void ChainLink::Close() {
+  std::vector<Held> held;
+  std::unique_ptr<Executor> disk;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = true;
+    held.swap(held_);
+    disk = std::move(disk_);
+  }
+  options_.timer->Cancel(this);
+  disk.reset();  // waits
+  { const absl::MutexLock lock(&calling_); }
+  for (const Held& h : held) h.reply(absl::UnavailableError("the copy is being closed"));
+}
+
+ChainConfiguration ChainLink::ConfigurationOf(const ChainDirective& directive) {
+  ChainConfiguration c;
+  c.epoch = directive.chain_epoch();
+  c.place = directive.place();
+  c.members = static_cast<uint32_t>(directive.members_size());
+  c.full = directive.full();
+  c.min_replicas = std::max(directive.min_replicas(), 1u);
+  const int next = static_cast<int>(c.place) + 1;
+  if (next < directive.members_size()) {
+    c.next = directive.members(next).log_id();
+  } else if (next == directive.members_size() && directive.has_joining()) {
+    c.next = directive.joining().log_id();
+  }
+  return c;
+}
+
+bool ChainLink::Configure(const ChainDirective& directive) {
+  const ChainConfiguration c = ConfigurationOf(directive);
+  {
+    absl::MutexLock lock(&mu_);
+    const std::string before = chain_.configuration().next;
+    if (closed_ || !chain_.Configure(c)) return false;
+    directive_ = directive;
+    const int next = static_cast<int>(c.place) + 1;
+    ChainMember copy;
+    if (next < directive.members_size()) copy = directive.members(next);
+    if (next == directive.members_size()) copy = directive.joining();
+    if (copy.data_address() != address_ || c.next != before) {
+      address_ = copy.data_address();
+      channel_ = ConnectToCopy(*options_.transport, copy);
+      for (Shard& shard : shards_) {
+        shard.source.reset();
+        shard.chunk.reset();
+      }
+    }
+  }
+  Pump();
+  return true;
+}
+
+void ChainLink::Appended(size_t shard, const storage::LogHeader& header, storage::LogPosition at,
+                         std::span<const std::span<const uint8_t>> parts, LogEnd end) {
+  bool wanted = false;
+  {
+    absl::MutexLock lock(&mu_);
+    wanted = !chain_.configuration().next.empty();
+  }
+  ChainEntryPtr entry;
+  if (wanted) entry = MakeChainEntry(header, at.segment, end, parts);
+  {
+    absl::MutexLock lock(&mu_);
+    chain_.Appended(shard, end);
+    if (entry == nullptr || chain_.configuration().next.empty()) {
+      shards_[shard].entries.Restart(end);  // read again from the log, where it is wanted
+    } else {
+      shards_[shard].entries.Add(std::move(entry));
+      Bound();
+    }
+  }
+  Pump();
+}
+
+void ChainLink::Bound() {
+  for (;;) {
+    uint64_t bytes = 0;
+    Shard* largest = &shards_[0];
+    for (Shard& shard : shards_) {
+      bytes += shard.entries.bytes();
+      if (shard.entries.bytes() > largest->entries.bytes()) largest = &shard;
+    }
+    if (bytes <= kMostBytes) return;
+    largest->entries.DropFirst();
+  }
+}
+
+void ChainLink::Loaded(size_t shard, LogEnd end) {
+  {
+    absl::MutexLock lock(&mu_);
+    shards_[shard].empty = false;
+    shards_[shard].entries.Restart(end);
+    chain_.Appended(shard, end);
+  }
+  Pump();
+}
+
+void ChainLink::Receiving(size_t shard, uint64_t image, uint64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  shards_[shard].image = image;
+  shards_[shard].image_bytes = bytes;
+}
+
+absl::Status ChainLink::Check(const wire::ForwardFields& fields, bool question) const {
+  absl::MutexLock lock(&mu_);
+  const ChainConfiguration& c = chain_.configuration();
+  if (directive_.members_size() == 0 || fields.chain_epoch != c.epoch) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("forward.chain_epoch ", fields.chain_epoch, ": this copy goes by ", c.epoch));
+  }
+  if (fields.log_id != options_.log_id) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "forward.log_id \"", fields.log_id, "\": this copy is \"", options_.log_id, "\""));
+  }
+  bool known = false;
+  for (int i = 0; i < directive_.members_size(); ++i) {
+    const bool before = i + 1 == static_cast<int>(c.place);
+    known |= (question || before) && directive_.members(i).log_id() == fields.from_log_id;
+  }
+  known |= question && directive_.joining().log_id() == fields.from_log_id;
+  if (known || STRATA_MUTATION("chain.entries_of_anybody")) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("forward.from_log_id \"", fields.from_log_id,
+                   "\" is not the copy before this one at chain epoch ", c.epoch));
+}
+
+Buffer ChainLink::ReplyNow(const wire::ServerState& state) const {
+  wire::ForwardReply reply;
+  reply.state = state;
+  reply.chain_epoch = chain_.configuration().epoch;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    wire::ForwardEnd end;
+    end.shard = options_.shards[i];
+    end.empty = shards_[i].empty;
+    if (!end.empty) {
+      end.step = chain_.end(i).step;
+      end.cut = chain_.end(i).cut;
+      end.committed_step = chain_.committed(i).step;
+      end.committed_cut = chain_.committed(i).cut;
+    }
+    end.image = shards_[i].image;
+    end.image_bytes = shards_[i].image_bytes;
+    reply.ends.push_back(end);
+  }
+  return wire::EncodeForwardReply(reply);
+}
+
+void ChainLink::Answer(const wire::ServerState& state, bool wait, absl::Time deadline,
+                       DataReply reply) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!closed_) {
+      Held held{{}, deadline, state, std::move(reply)};
+      for (size_t i = 0; i < shards_.size(); ++i) {
+        held.until.push_back(wait ? chain_.end(i) : LogEnd());
+      }
+      held_.push_back(std::move(held));
+      reply = nullptr;
+      if (wait) WakeAt(deadline);
+    }
+  }
+  if (reply) return reply(absl::UnavailableError("the copy is being closed"));
+  Pump();
+}
+
+void ChainLink::WakeAt(absl::Time when) {
+  options_.timer->At(when, this, [self = weak_from_this()] {
+    if (const auto link = self.lock()) link->Pump();
+  });
+}
+
+void ChainLink::ReadyAt(size_t shard, absl::Time when) {
+  options_.timer->At(when, this, [self = weak_from_this(), shard] {
+    const auto link = self.lock();
+    if (link == nullptr) return;
+    {
+      absl::MutexLock lock(&link->mu_);
+      link->chain_.SetReady(shard, true);
+    }
+    link->Pump();
+  });
+}
+
+void ChainLink::Pause(absl::Duration wait) {
+  if (paused_) return;
+  paused_ = true;
+  options_.timer->At(options_.timer->Now() + wait, this, [self = weak_from_this()] {
+    const auto link = self.lock();
+    if (link == nullptr) return;
+    {
+      absl::MutexLock lock(&link->mu_);
+      link->paused_ = false;
+    }
+    link->Pump();
+  });
+}
+
+// Decides with the lock, acts without it.
+void ChainLink::Pump() {
+  Work work;
+  {
+    absl::ReaderMutexLock calling(&calling_);
+    {
+      absl::MutexLock lock(&mu_);
+      if (closed_) return;
+      Collect(work);
+    }
+    for (const auto& [shard, end] : work.committed) options_.committed(shard, end);
+  }
+  for (auto& [reply, bytes] : work.replies) reply(std::move(bytes));
+  for (Out& out : work.out) Send(std::move(out));
+}
+
+void ChainLink::Collect(Work& work) {
+  const absl::Time now = options_.timer->Now();
+  bool waits = false;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const LogEnd committed = chain_.committed(i);
+    waits |= committed < chain_.end(i) && !shards_[i].empty;
+    if (committed <= shards_[i].told) continue;
+    shards_[i].told = committed;
+    work.committed.emplace_back(i, committed);
+  }
+  if (!waits) waits_since_.reset();
+  if (waits && !waits_since_) waits_since_ = now;
+  std::erase_if(held_, [&](Held& held) {
+    bool all = true;
+    for (size_t i = 0; i < held.until.size(); ++i) all &= chain_.committed(i) >= held.until[i];
+    if (!all && now < held.deadline) return false;
+    work.replies.emplace_back(std::move(held.reply), ReplyNow(held.state));
+    return true;
+  });
+  if (chain_.lost_end() && trouble_.ok()) {
+    trouble_ = absl::DataLossError(
+        "the copy after this one has an entry that is missing here: the log lost its end, as after "
+        "a power failure");
+    LOG(ERROR) << "copy_lost_end job=" << options_.job.value << " server=" << options_.server_index
+               << " error=\"" << trouble_ << '"';
+  }
+  if (paused_ || channel_ == nullptr) return;
+  while (auto call = chain_.Next(true)) {
+    Out out;
+    if (Fill(*call, out)) {
+      work.out.push_back(std::move(out));
+    } else {
+      chain_.Drop(call->id);
+    }
+  }
+}
+
+// False: nothing of it can be sent now; its shards are not ready.
+bool ChainLink::Fill(const ReplicaChain::Call& call, Out& out) {
+  const ChainConfiguration& c = chain_.configuration();
+  out.call = call.id;
+  out.channel = channel_;
+  wire::ForwardFields& fields = out.message.fields;
+  fields.header.job = options_.job;
+  fields.header.generation = options_.generation;
+  fields.header.server = options_.server_index + 1;
+  fields.cluster_id = options_.identity.cluster.text();
+  fields.job_uid = options_.identity.job.text();
+  fields.chain_epoch = call.epoch;
+  fields.from_log_id = options_.log_id;
+  fields.log_id = c.next;
+  const bool waits = call.wait || (!call.parts.empty() && c.place + 2 < c.members);
+  fields.wait_ms = waits ? static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)) : 0;
+  uint64_t bytes = 0;
+  for (const ReplicaChain::Part& part : call.parts) {
+    if (part.image) {
+      FillImage(part, out);
+      continue;
+    }
+    if (bytes >= kCallBytes) continue;  // with the next one
+    auto entries = shards_[part.shard].entries.After(part.after, kCallBytes - bytes);
+    if (!entries) {
+      Read(part.shard, part.after);
+      continue;
+    }
+    for (ChainEntryPtr& entry : *entries) {
+      bytes += entry->bytes.size();
+      out.message.entries.push_back(entry->View(options_.shards[part.shard]));
+      out.entries.push_back(std::move(entry));
+    }
+  }
+  return call.parts.empty() || !out.entries.empty() || !out.chunks.empty();
+}
+
+bool ChainLink::FillImage(const ReplicaChain::Part& part, Out& out) {
+  Shard& shard = shards_[part.shard];
+  const bool mine = shard.source != nullptr && part.next.image == shard.source->image();
+  const uint64_t offset = mine ? part.next.image_bytes : 0;
+  if (!shard.chunk || shard.chunk->offset != offset) {
+    ReadImage(part.shard, offset);
+    return false;
+  }
+  out.message.images.push_back(shard.chunk->View(options_.shards[part.shard]));
+  out.chunks.push_back(*std::exchange(shard.chunk, std::nullopt));
+  return true;
+}
+
+void ChainLink::Read(size_t shard, LogEnd after) {
+  chain_.SetReady(shard, false);
+  disk_->Post(
+      [this, shard, after, through = chain_.end(shard)] { ReadNow(shard, after, through); });
+}
+
+void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
+  auto entries = ReadChainEntries(*options_.log, options_.shards[shard], 0, after, through,
+                                  kMostBytes / (2 * shards_.size()));
+  {
+    absl::MutexLock lock(&mu_);
+    if (entries.ok()) {
+      ChainEntries& here = shards_[shard].entries;
+      if (entries->back()->end < here.after()) {
+        here.Restart(entries->back()->end);  // what follows is read, too
+      }
+      here.Prepend(after, *std::move(entries));
+      chain_.SetReady(shard, true);
+    } else {
+      if (absl::IsOutOfRange(entries.status())) trouble_ = entries.status();
+      LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
+                 << " next=retry error=\"" << entries.status() << '"';
+      ReadyAt(shard, options_.timer->Now() + kLastPause);
+    }
+  }
+  Pump();
+}
+
+void ChainLink::ReadImage(size_t shard, uint64_t offset) {
+  chain_.SetReady(shard, false);
+  disk_->Post([this, shard, offset] { ReadImageNow(shard, offset); });
+}
+
+// The disk's work of a link is done one piece after the other: nobody else touches the source.
+void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
+  absl::Status s = Failpoint("server.chain.image");
+  std::unique_ptr<ImageSource> source;
+  {
+    absl::MutexLock lock(&mu_);
+    source = std::move(shards_[shard].source);
+  }
+  if (s.ok() && (source == nullptr || offset == 0)) {
+    auto opened = ImageSource::Open(options_.folder, options_.shards[shard]);
+    s = opened.status();
+    source = opened.ok() ? *std::move(opened) : nullptr;
+    offset = 0;
+  }
+  absl::StatusOr<ImageChunk> chunk = s.ok() ? source->Read(offset) : absl::StatusOr<ImageChunk>(s);
+  if (absl::IsNotFound(s)) {
+    absl::ReaderMutexLock calling(&calling_);
+    options_.want_image(shard);
+  }
+  const absl::Time now = options_.timer->Now();
+  {
+    absl::MutexLock lock(&mu_);
+    shards_[shard].source = std::move(source);
+    if (chunk.ok()) {
+      shards_[shard].chunk = *std::move(chunk);
+      ReadyAt(shard, std::max(now, pace_.Took(now, shards_[shard].chunk->data.size())));
+    } else {
+      if (!absl::IsNotFound(chunk.status())) {
+        LOG(ERROR) << "image_not_sent job=" << options_.job.value
+                   << " shard=" << options_.shards[shard].value << " next=retry error=\""
+                   << chunk.status() << '"';
+      }
+      ReadyAt(shard, now + kFirstPause);
+    }
+  }
+}
+
+void ChainLink::Send(Out out) {
+  const uint64_t call = out.call;
+  if (absl::Status s = Failpoint("server.chain.forward"); !s.ok()) return Answered(call, s);
+  auto bytes = wire::EncodeForwardRequest(out.message);
+  if (!bytes.ok()) {
+    LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
+               << " next=retry error=\"" << bytes.status() << '"';
+    return Answered(call, bytes.status());
+  }
+  const absl::Duration timeout = absl::Milliseconds(out.message.fields.wait_ms) + kPatience;
+  out.channel->Call(DataMethod::kForward, *std::move(bytes), timeout,
+                    [self = weak_from_this(), call](absl::StatusOr<Buffer> reply) {
+                      if (const auto link = self.lock()) link->Answered(call, reply);
+                    });
+}
+
+void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
+  absl::StatusOr<wire::ForwardReply> message =
+      reply.ok() ? wire::ParseForwardReply(reply->span())
+                 : absl::StatusOr<wire::ForwardReply>(reply.status());
+  if (message.ok()) {
+    if (absl::Status s = Failpoint("server.chain.acked"); !s.ok()) message = s;
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (closed_) return;
+    if (message.ok() && message->chain_epoch == chain_.configuration().epoch) {
+      std::vector<std::optional<NextEnd>> next(shards_.size());
+      for (const wire::ForwardEnd& end : message->ends) {
+        const auto at = std::find(options_.shards.begin(), options_.shards.end(), end.shard);
+        if (at == options_.shards.end()) continue;
+        next[static_cast<size_t>(at - options_.shards.begin())] =
+            NextEnd{end.empty,
+                    {end.step, end.cut},
+                    {end.committed_step, end.committed_cut},
+                    end.image,
+                    end.image_bytes};
+      }
+      chain_.Replied(call, message->chain_epoch, next);
+      backoff_.OnSuccess();
+      for (size_t i = 0; i < shards_.size(); ++i) {
+        const auto told = chain_.next(i);
+        if (!told || told->empty) continue;
+        shards_[i].entries.Have(std::min(told->end, chain_.end(i)));
+        shards_[i].source.reset();
+        shards_[i].chunk.reset();
+      }
+    } else {
+      chain_.Broken(call);
+      Pause(backoff_.OnFailure());
+    }
+  }
+  Pump();
+}
+
+}  // namespace strata::server

@@ -1,0 +1,296 @@
+// ServerJob: a copy of its shards among others (server/protocol/replica_chain.h).
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/core/mutation.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/wire/message_codec.h"
+#include "server/job/server_job.h"
+#include "server/snapshot/image_files.h"
+#include "storage/checkpoint/shard_file.h"
+
+namespace strata::server {
+
+// A Forward that is being taken: every shard ends its part once.
+struct ServerJob::Forwarded {
+  Buffer bytes;
+  std::shared_ptr<void> memory;
+  wire::ForwardRequestView request;
+  std::vector<std::vector<storage::LogRecordView>> records;  // by shard
+  std::vector<std::vector<size_t>> images;                   // by shard: indices into the request's
+  std::function<void(absl::Status)> finish;
+  std::atomic<size_t> parts{1};
+  absl::Mutex mu;
+  absl::Status status ABSL_GUARDED_BY(mu);
+
+  void End(absl::Status s) {
+    {
+      absl::MutexLock lock(&mu);
+      if (status.ok()) status = std::move(s);
+    }
+    if (parts.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    absl::Status first;
+    {
+      absl::MutexLock lock(&mu);
+      first = status;
+    }
+    finish(std::move(first));
+  }
+};
+
+// What was recovered is committed up to the entry before the last one; async: nobody knows (R10).
+std::shared_ptr<ChainLink> ServerJob::MakeLink(const OpenedJob& opened) {
+  if (!plan_.copy) return nullptr;
+  ChainLink::Options o;
+  o.job = plan_.job;
+  o.identity = plan_.identity;
+  o.generation = plan_.generation;
+  o.server_index = plan_.server_index;
+  o.log_id = plan_.copy->log_id;
+  o.folder = opened.folder;
+  o.transport = options_.transport;
+  o.timer = options_.timer;
+  o.disk = options_.disk;
+  o.log = log_.get();
+  o.image_bytes_per_second = plan_.snapshot_bytes_per_second;
+  o.committed = [this](size_t shard, LogEnd end) { runners_[shard]->SetCommitted(Step(end.step)); };
+  o.want_image = [this](size_t shard) { WriteImage(shard); };
+  std::vector<LogEnd> ends, committed;
+  for (const auto& shard : opened.shards) {
+    o.shards.push_back(shard->options().id);
+    ends.push_back(shard->log_end());
+    LogEnd known = ends.back();
+    if (opened.recovered && plan_.synchronous && known.step > 0) --known.step;
+    if (opened.recovered && !plan_.synchronous) known = LogEnd();
+    committed.push_back(known);
+  }
+  head_ = false;
+  const std::vector<bool> empty(ends.size(), opened.empty);
+  auto link =
+      std::make_shared<ChainLink>(std::move(o), std::move(ends), std::move(committed), empty);
+  for (size_t i = 0; i < opened.shards.size(); ++i) {
+    opened.shards[i]->SetAppended(
+        [link = link.get(), i](const storage::LogHeader& header, storage::LogPosition at,
+                               std::span<const std::span<const uint8_t>> parts,
+                               LogEnd end) { link->Appended(i, header, at, parts, end); });
+  }
+  if (!opened.empty) return link;
+  for (const ShardPlan& shard : plan_.shards) {
+    receivers_.push_back(std::make_unique<ImageReceiver>(
+        absl::StrCat(opened.folder, "/receiving-", shard.id.value)));
+  }
+  receiving_ = receivers_.size();
+  return link;
+}
+
+absl::Status ServerJob::CheckHead() const {
+  if (head_ || STRATA_MUTATION("chain.backup_answers")) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("shards of server ", plan_.server_index, " of job ", plan_.job.value,
+                   " have another head at map epoch ", map_epoch_.load()));
+}
+
+// When the last shard says that it waits, or no longer, `done` is called.
+void ServerJob::SetWaits(bool waits, const std::function<void()>& done) {
+  auto left = std::make_shared<std::atomic<size_t>>(runners_.size());
+  const bool was_head = head_;
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    std::optional<Step> committed;  // of a head: what it was until now
+    if (!was_head) committed = Step(link_->committed(i).step);
+    runners_[i]->SetCopies(waits, committed, [left, done] {
+      if (left->fetch_sub(1) == 1 && done) done();
+    });
+  }
+}
+
+// Who begins to wait for copies does so before it goes by the configuration: what it commits alone
+// after that would be missing in them (R13). Who waits no more does so after it.
+void ServerJob::FollowChain(const ServerJobDirective& directive) {
+  if (link_ == nullptr || !directive.has_chain()) return;
+  const ChainDirective& chain = directive.chain();
+  const ChainConfiguration c = ChainLink::ConfigurationOf(chain);
+  const bool waits = c.place == 0 && (!c.last() || c.full < c.min_replicas);
+  bool waited = false;
+  {
+    absl::MutexLock lock(&mu_);
+    if (chain_.SerializeAsString() == chain.SerializeAsString()) return;
+    if (chain_.members_size() > 0 && chain.chain_epoch() < chain_.chain_epoch()) return;
+    chain_ = chain;
+    waited = std::exchange(waits_, waits);
+  }
+  const bool promoted = c.place == 0 && !head_;
+  if (promoted) {
+    LOG(INFO) << "copy_promoted job=" << plan_.job.value << " server=" << plan_.server_index
+              << " chain_epoch=" << c.epoch << " members=" << c.members;
+    if (absl::Status s = Failpoint("server.chain.promote"); !s.ok()) LOG(ERROR) << s;
+  }
+  const auto go_by = [this, chain, head = c.place == 0] {
+    if (!link_->Configure(chain)) return;
+    head_ = head;
+    WatchNeighbours(chain);
+  };
+  if (waits && !waited) return SetWaits(true, go_by);
+  go_by();
+  if (!waits && waited) SetWaits(false, nullptr);
+}
+
+void ServerJob::WatchNeighbours(const ChainDirective& chain) {
+  std::vector<PeerWatch::Peer> peers;
+  const auto add = [&](const ChainMember& copy) {
+    wire::ForwardRequestView question;
+    wire::ForwardFields& f = question.fields;
+    f.header.job = plan_.job;
+    f.header.generation = plan_.generation;
+    f.header = f.header.To(plan_.server_index);
+    f.cluster_id = plan_.identity.cluster.text();
+    f.job_uid = plan_.identity.job.text();
+    f.chain_epoch = chain.chain_epoch();
+    f.from_log_id = plan_.copy->log_id;
+    f.log_id = copy.log_id();
+    auto bytes = wire::EncodeForwardRequest(question);
+    if (bytes.ok()) peers.push_back({copy, *std::move(bytes)});
+  };
+  const auto place = static_cast<int>(chain.place());
+  if (place > 0) add(chain.members(place - 1));
+  if (place + 1 < chain.members_size()) add(chain.members(place + 1));
+  if (place + 1 == chain.members_size() && chain.has_joining()) add(chain.joining());
+  watch_->Watch(std::move(peers));
+}
+
+void ServerJob::Forward(Buffer bytes, const wire::ForwardRequestView& request, DataReply reply) {
+  const wire::ForwardFields& f = request.fields;
+  if (absl::Status s = Failpoint("server.chain.received"); !s.ok()) return reply(s);
+  // UNAVAILABLE says that nobody is here.
+  reply = [reply = std::move(reply)](absl::StatusOr<Buffer> answer) {
+    if (absl::IsUnavailable(answer.status())) {
+      answer = absl::AbortedError(answer.status().message());
+    }
+    reply(std::move(answer));
+  };
+  if (link_ == nullptr || f.cluster_id != plan_.identity.cluster.text() ||
+      f.job_uid != plan_.identity.job.text() || f.header.generation != plan_.generation) {
+    return reply(absl::FailedPreconditionError(
+        absl::StrCat("forward of generation ", f.header.generation.value, ": ",
+                     Describe(plan_.identity), ", generation ", plan_.generation.value,
+                     link_ == nullptr ? ", has no copies" : ", is here")));
+  }
+  const bool question = request.entries.empty() && request.images.empty();
+  if (absl::Status s = link_->Check(f, question); !s.ok()) return reply(std::move(s));
+  auto memory = options_.memory->Take(bytes.size());
+  if (!memory.ok()) return reply(memory.status());
+  auto call = std::make_shared<Forwarded>();
+  call->bytes = std::move(bytes);
+  call->memory = *std::move(memory);
+  call->request = request;
+  call->records.resize(runners_.size());
+  call->images.resize(runners_.size());
+  const auto index = [&](ShardId shard) -> absl::StatusOr<size_t> {
+    for (size_t i = 0; i < plan_.shards.size(); ++i) {
+      if (plan_.shards[i].id == shard) return i;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("forward.shard ", shard.value, " is not here"));
+  };
+  for (const wire::ForwardEntryView& entry : request.entries) {
+    const auto at = index(entry.shard);
+    if (!at.ok()) return reply(at.status());
+    auto record = RecordOf(entry);
+    if (!record.ok()) return reply(record.status());
+    if (!link_->empty(*at)) call->records[*at].push_back(*record);
+  }
+  for (size_t i = 0; i < request.images.size(); ++i) {
+    const auto at = index(request.images[i].shard);
+    if (!at.ok()) return reply(at.status());
+    call->images[*at].push_back(i);
+  }
+  const absl::Time deadline =
+      options_.timer->Now() + absl::Milliseconds(std::min(f.wait_ms, kMaxWaitMs));
+  call->finish = [this, wait = f.wait_ms > 0, deadline,
+                  reply = std::move(reply)](absl::Status status) mutable {
+    if (!status.ok()) return reply(std::move(status));
+    wire::ServerState state = Identity();
+    state.incarnation = options_.process;
+    link_->Answer(state, wait, deadline, std::move(reply));
+  };
+  TakeForwarded(call);
+}
+
+// The answer is given without the lock: it may bring the next call, in this thread.
+void ServerJob::TakeForwarded(const std::shared_ptr<Forwarded>& call) {
+  absl::Status closed;
+  {
+    absl::ReaderMutexLock lock(&posting_);
+    if (closed_) closed = Closed();
+    for (size_t i = 0; i < runners_.size() && closed.ok(); ++i) {
+      if (!call->images[i].empty()) TakeImage(i, call);
+      if (call->records[i].empty()) continue;
+      ++call->parts;
+      runners_[i]->Receive(std::move(call->records[i]), call->bytes,
+                           [call](absl::Status s) { call->End(std::move(s)); });
+    }
+  }
+  call->End(std::move(closed));
+}
+
+void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) {
+  if (!link_->empty(shard)) return;  // it was sent twice
+  ++call->parts;
+  runners_[shard]->Do(
+      [this, shard, call](Shard& rows) -> absl::Status {
+        if (receivers_[shard] == nullptr) return absl::OkStatus();
+        ImageReceiver& receiver = *receivers_[shard];
+        for (const size_t i : call->images[shard]) {
+          const auto whole = receiver.Put(call->request.images[i]);
+          if (!whole.ok()) return whole.status();
+          link_->Receiving(shard, receiver.image(), receiver.received());
+          if (*whole) return LoadReceived(shard, rows);
+        }
+        return absl::OkStatus();
+      },
+      [call](absl::Status s) { call->End(std::move(s)); });
+}
+
+// 1 the image's rows, 2 an image of our own, which names a segment of the log here, 3 OPEN, when
+// all shards are here: without it a process that begins anew begins with nothing, too.
+absl::Status ServerJob::LoadReceived(size_t shard, Shard& rows) {
+  const auto fail = [&](absl::Status s) {
+    LOG(ERROR) << "image_not_loaded job=" << plan_.job.value << " shard=" << rows.options().id.value
+               << " error=\"" << s << '"';
+    absl::MutexLock lock(&mu_);
+    copy_trouble_ = s;
+    return s;
+  };
+  auto reader = storage::ShardFileReader::Open(receivers_[shard]->path());
+  if (!reader.ok()) return fail(reader.status());
+  if (absl::Status s = rows.LoadImage(**reader); !s.ok()) return fail(std::move(s));
+  const std::string path =
+      absl::StrCat(folder_, "/", ImageFileName({rows.options().id, rows.clock()}));
+  absl::Status s = rows.WriteImage(path, log_->stats().last_segment);
+  if (!s.ok()) return fail(std::move(s));
+  if (receiving_.load() == 1) s = WriteOpened(plan_, root_);
+  if (!s.ok()) return fail(std::move(s));
+  --receiving_;
+  receivers_[shard].reset();
+  link_->Loaded(shard, rows.log_end());
+  return absl::OkStatus();
+}
+
+void ServerJob::ReportCopy(ServerJobReport& report) const {
+  if (link_ == nullptr) return;
+  link_->Report(*report.mutable_copy());
+  absl::Status trouble = link_->trouble();
+  if (trouble.ok()) {
+    absl::MutexLock lock(&mu_);
+    trouble = copy_trouble_;
+  }
+  if (trouble.ok()) return;
+  report.set_state(absl::IsDataLoss(trouble) ? ServerJobReport::LOST : ServerJobReport::FAILED);
+  report.set_message(std::string(trouble.message()));
+}
+
+}  // namespace strata::server

@@ -1,0 +1,30 @@
+#include "tests/sim/chain_sim.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/seed.h"
+
+namespace strata::testing {
+namespace {
+
+TEST_CASE("what a chain has committed every full member has, whatever is lost", "[sim][seeds]") {
+  uint64_t commits = 0, removals = 0, joins = 0;
+  for (const uint64_t seed : Seeds("chain_sim", 1, 4000)) {
+    for (const uint32_t replicas : {2u, 3u}) {
+      ChainSim sim(seed, replicas);
+      const std::string broke = sim.Run(600);
+      INFO("seed " << seed << ", " << replicas << " copies: " << broke);
+      REQUIRE(broke.empty());
+      commits += sim.commits();
+      removals += sim.removals();
+      joins += sim.joins();
+    }
+  }
+  if (SeedsAreGiven()) return;
+  CHECK(commits > 100000);
+  CHECK(removals > 4000);
+  CHECK(joins > 2000);
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -73,7 +73,8 @@ void Connection::End(ActiveFault* fault) {
   if (it == under_.end()) return;
   // A stream that lacks something in its midst cannot go on.
   const bool lacks = it->second.swallowed > 0;
-  if (lacks || fault->fault.kind == FaultKind::kDrop) {
+  const FaultKind kind = fault->fault.kind;
+  if (lacks || kind == FaultKind::kDrop || kind == FaultKind::kReset) {
     ++fault->met.resets;
     Count(it->second, 0);
     Reset(/*both=*/!lacks);

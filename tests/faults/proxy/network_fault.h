@@ -17,7 +17,7 @@ enum class FaultKind {
   kBlackHole,  // nothing passes; what was sent comes when the fault is over
   kOneWay,     // the same of one direction
   kDrop,       // nothing passes, then the connection is reset: its packets were lost for too long
-  kReset,      // reset behind some more bytes: in the midst of a message
+  kReset,      // reset behind some more bytes, in the midst of a message, or at the fault's end
   kRepeat,     // requests pass, replies do not, then it is reset: who asked asks all of it again
   kFlip,       // bits of keys and values are turned; their checksums are left as they are
 };

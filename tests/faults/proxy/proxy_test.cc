@@ -255,6 +255,17 @@ TEST_CASE("reset: behind so many bytes", "[proxy]") {
   CHECK(p.proxy->MetBy(fault).resets == 1);
 }
 
+TEST_CASE("reset: where fewer bytes come, at the end of the fault", "[proxy]") {
+  Pair p;
+  Client client(p.address);
+  const uint64_t fault = p.proxy->Begin(
+      p.link, {.kind = FaultKind::kReset, .lasts = absl::Milliseconds(100), .after_bytes = 1000});
+  REQUIRE(client.Send("r"));
+  CHECK(client.Receive(1) == "r");
+  CHECK(client.WasReset());
+  CHECK(p.proxy->MetBy(fault).over);
+}
+
 TEST_CASE("repeat: requests arrive whole, and their replies never", "[proxy]") {
   Pair p;
   Client client(p.address);

@@ -23,7 +23,8 @@ uint64_t Wanted() { return LongRun() ? 1250 : 50; }
 
 void FillMatrix(Mode mode) {
   const ScratchFolder folder = Folder();
-  StruckCluster cluster({.mode = mode, .folder = folder.path(), .seed = 1});
+  StruckCluster cluster(
+      {.mode = mode, .folder = folder.path(), .seed = 1 + static_cast<uint64_t>(mode)});
   const FaultMatrix& matrix = cluster.matrix();
   const std::vector<Scene> scenes = ScenesOf(mode);
   do {

@@ -78,6 +78,7 @@ std::string StruckCluster::Name(Role role) {
 }
 
 void StruckCluster::Begin(const std::string& marker, const std::string& failpoints) {
+  begun_at_ = absl::Now();
   cluster_.Kill(marker);
   cluster_.Start(marker, failpoints);
   cluster_.AwaitRegistered();
@@ -111,6 +112,8 @@ void StruckCluster::Strike(Role role, Blow blow, const std::string& marker,
     stands.Signal(SIGCONT);
     return;
   }
+  std::fprintf(stderr, "  %s of %s, %.2f s\n", NameOf(blow), victim.c_str(),
+               absl::ToDoubleSeconds(absl::Now() - begun_at_));
   matrix_.Count({role, phase_, o_.mode}, blow);
   if (blow == Blow::kKill) {
     cluster_.Kill(victim);
@@ -156,8 +159,10 @@ void StruckCluster::StrikeNetwork(Role role, const std::string& victim) {
   }
   // Some until the silence is noticed, and lanes are given to others.
   if (random_() % 8 == 0) fault.lasts += kLeaseMs * absl::Milliseconds(5) / 4;
-  std::fprintf(stderr, "  %s -> %s: %s\n", link.from.c_str(), link.to.c_str(),
-               fault.ToText().c_str());
+  std::fprintf(stderr, "  %s of %s, %.2f s: %s -> %s: %s\n", NameOf(Blow::kProxy), victim.c_str(),
+               absl::ToDoubleSeconds(absl::Now() - begun_at_),
+               link.from.empty() ? "all" : link.from.c_str(),
+               link.to.empty() ? "all" : link.to.c_str(), fault.ToText().c_str());
   begun_.push_back({proxy_->Begin(link, fault), {role, phase_, o_.mode}, fault.kind});
 }
 
@@ -180,7 +185,6 @@ Blow StruckCluster::BlowOf(int turn) const {
 }
 
 void StruckCluster::Run(const Scene& scene) {
-  const absl::Time begin = absl::Now();
   INFO(NameOf(o_.mode) << ", " << NameOf(scene.phase) << " at " << scene.failpoint << ", seed "
                        << o_.seed);
   const std::string marker = Name(scene.marker), armed = ArmedFor(scene);
@@ -204,11 +208,10 @@ void StruckCluster::Run(const Scene& scene) {
   }
   End();
   std::fprintf(stderr, "%s, %s at %s of %s: %.2f s\n", NameOf(o_.mode), NameOf(scene.phase),
-               scene.failpoint, marker.c_str(), absl::ToDoubleSeconds(absl::Now() - begin));
+               scene.failpoint, marker.c_str(), absl::ToDoubleSeconds(absl::Now() - begun_at_));
 }
 
 void StruckCluster::RunRecovery() {
-  const absl::Time begin = absl::Now();
   INFO(NameOf(o_.mode) << ", recovery, seed " << o_.seed);
   const std::string marker = Name(Role::kServer), pushes = "server.push=stop@24*1";
   phase_ = Phase::kRecovery;
@@ -230,7 +233,7 @@ void StruckCluster::RunRecovery() {
   Strike(Role::kServer, Blow::kKill, marker, "");
   End();
   std::fprintf(stderr, "%s, recovery of %s: %.2f s\n", NameOf(o_.mode), marker.c_str(),
-               absl::ToDoubleSeconds(absl::Now() - begin));
+               absl::ToDoubleSeconds(absl::Now() - begun_at_));
 }
 
 void StruckCluster::End() {

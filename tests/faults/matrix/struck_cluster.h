@@ -87,6 +87,7 @@ class StruckCluster {
   // Of the job at hand.
   Phase phase_ = Phase::kPull;
   uint64_t job_ = 0;
+  absl::Time begun_at_;
   std::vector<Begun> begun_;
 };
 

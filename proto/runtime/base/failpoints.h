@@ -25,8 +25,8 @@ namespace strata {
 struct FailpointPlan {
   // What a hit does, in the thread that hits; its status is what Failpoint returns. May block.
   std::function<absl::Status()> act;
-  // Counting from 1 when armed: the first hit that acts, how many act, and of the hits from there
-  // on each how manieth.
+  // Counting from 1 when armed: the first hit that acts, how many act, and how many hits lie from
+  // one of them to the next.
   uint64_t first_hit = 1;
   uint64_t hits = std::numeric_limits<uint64_t>::max();
   uint64_t every = 1;

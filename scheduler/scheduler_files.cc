@@ -293,7 +293,8 @@ void SchedulerImpl::DoFiles(uint64_t job) {
 bool SchedulerImpl::Do(const WriteManifestWork& work) {
   const May may = locks_->MayWrite(work.job);
   if (may == May::kNotNow) return false;
-  absl::Status status = Refused(may);
+  absl::Status status = Failpoint("scheduler.checkpoint.manifest");
+  if (status.ok()) status = Refused(may);
   if (status.ok()) status = CheckFinished(work.folder, work.manifest);
   if (status.ok()) {
     const auto still = locks_->LookAgain(work.job);  // that may have taken long

@@ -1,12 +1,22 @@
 #include "server/data_service.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/wire/message_codec.h"
 
 namespace strata::server {
+namespace {
+
+// By DataMethod: where a request has arrived, and nothing was done yet.
+constexpr const char* kFailpoints[] = {"server.session", "server.pull", "server.push",
+                                       "server.mark", "server.prefetch"};
+static_assert(std::size(kFailpoints) == static_cast<size_t>(DataMethod::kPrefetch) + 1);
+
+}  // namespace
 
 void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
   const auto index = static_cast<size_t>(method);
@@ -26,6 +36,7 @@ void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
     --counters.in_flight;
     reply(std::move(answer));
   };
+  if (absl::Status s = Failpoint(kFailpoints[index]); !s.ok()) return counted(std::move(s));
   switch (method) {
     case DataMethod::kOpenSession:
       return OpenSession(std::move(request), std::move(counted));

@@ -136,6 +136,7 @@ absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
 absl::Status RecoverShard(const JobPlan& plan, const ShardPlan& shard,
                           const std::vector<ImageName>& images, const OpenedJob& opened,
                           Recovering& out) {
+  if (absl::Status s = Failpoint("server.recover"); !s.ok()) return s;
   if (absl::Status s = LoadNewestImage(plan, shard, images, opened, out); !s.ok()) return s;
   // An older image may want segments that are gone: replay what is left, gaps are found by steps.
   const bool gone = out.image.segment < opened.log->stats().first_segment;

@@ -1,12 +1,19 @@
 #include "worker/client/server_session.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/wire/message_codec.h"
 
 namespace strata {
 namespace {
+
+// By DataMethod: before a call is sent.
+constexpr const char* kFailpoints[] = {"worker.session", "worker.pull", "worker.push",
+                                       "worker.mark", "worker.prefetch"};
+static_assert(std::size(kFailpoints) == static_cast<size_t>(DataMethod::kPrefetch) + 1);
 
 absl::Status NoAddress(uint32_t server) {
   return absl::UnavailableError(absl::StrCat("server ", server, " has no address now"));
@@ -63,9 +70,11 @@ void ServerSession::SetAlarm(uint32_t server) {
 void ServerSession::Call(uint32_t server, DataMethod method, Buffer request, Done done) {
   const Mailbox::Round round = o_.mailbox->round();
   const std::shared_ptr<DataChannel> channel = o_.links->Channel(server);
-  if (channel == nullptr) {
-    o_.mailbox->PostIn(
-        round, [server, done = std::move(done)] { done(Epoch::kNotSent, NoAddress(server)); });
+  absl::Status s = Failpoint(kFailpoints[static_cast<size_t>(method)]);
+  if (s.ok() && channel == nullptr) s = NoAddress(server);
+  if (!s.ok()) {
+    o_.mailbox->PostIn(round,
+                       [s = std::move(s), done = std::move(done)] { done(Epoch::kNotSent, s); });
     return;
   }
   channel->Call(method, std::move(request), o_.call_timeout,

@@ -89,9 +89,10 @@ absl::StatusOr<std::pair<std::string, FailpointPlan>> ParseOne(absl::string_view
     action = action.substr(0, at);
     return true;
   };
-  if (name.empty() || !number('*', plan.hits) || !number('@', plan.first_hit)) {
+  if (name.empty() || !number('/', plan.every) || !number('*', plan.hits) ||
+      !number('@', plan.first_hit)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("failpoint \"", text, "\" is not name=action[@first_hit][*hits]"));
+        absl::StrCat("failpoint \"", text, "\" is not name=action[@first_hit][*hits][/every]"));
   }
   auto act = ParseAction(name, action);
   if (!act.ok()) return act.status();
@@ -114,7 +115,9 @@ absl::Status Hit(absl::string_view name) {
     if (it == registry.points.end()) return absl::OkStatus();
     Armed& point = it->second;
     const uint64_t hit = ++point.seen;
-    if (hit < point.plan.first_hit || hit - point.plan.first_hit >= point.plan.hits) {
+    const FailpointPlan& plan = point.plan;
+    if (hit < plan.first_hit || (hit - plan.first_hit) % plan.every != 0 ||
+        (hit - plan.first_hit) / plan.every >= plan.hits) {
       return absl::OkStatus();
     }
     act = point.plan.act;

@@ -25,9 +25,11 @@ namespace strata {
 struct FailpointPlan {
   // What a hit does, in the thread that hits; its status is what Failpoint returns. May block.
   std::function<absl::Status()> act;
-  // Counting from 1 when armed: the first hit that acts, and how many act from there on.
+  // Counting from 1 when armed: the first hit that acts, how many act, and how many hits lie from
+  // one of them to the next.
   uint64_t first_hit = 1;
   uint64_t hits = std::numeric_limits<uint64_t>::max();
+  uint64_t every = 1;
 };
 
 // Actions. Kill sends SIGKILL to the process itself, as a crash would end it; Exit leaves by
@@ -45,9 +47,9 @@ void DisarmAllFailpoints();
 // Hits since the name was armed; 0 when it is not.
 uint64_t FailpointHits(absl::string_view name);
 
-// "name=action[@first_hit][*hits]" separated by ';', where action is error(CODE), kill, stop or
-// exit(N).
-// Empty text arms nothing. INVALID_ARGUMENT names the part that is wrong; nothing is armed then.
+// "name=action[@first_hit][*hits][/every]" separated by ';', where action is error(CODE), kill,
+// stop or exit(N). Empty text arms nothing. INVALID_ARGUMENT names the part that is wrong; nothing
+// is armed then.
 absl::Status ArmFailpointsFromText(absl::string_view text);
 
 class ScopedFailpoint {

@@ -33,6 +33,15 @@ TEST_CASE("an armed failpoint acts from its first hit on, as often as planned", 
   CHECK(Failpoint("x").ok());
 }
 
+TEST_CASE("an armed failpoint acts at each of its hits that is a multiple from the first on",
+          "[failpoints]") {
+  const absl::Status error = absl::UnavailableError("disk gone");
+  const ScopedFailpoint fail("x", {.act = FailWith(error), .first_hit = 2, .hits = 3, .every = 3});
+  std::string acted;
+  for (int i = 0; i < 12; ++i) acted += Failpoint("x") == error ? '1' : '0';
+  CHECK(acted == "010010010000");
+}
+
 TEST_CASE("arming again begins anew", "[failpoints]") {
   ArmFailpoint("x", {.act = FailWith(absl::InternalError("1"))});
   CHECK(Failpoint("x").message() == "1");
@@ -98,6 +107,8 @@ TEST_CASE("a process takes failpoints as text", "[failpoints]") {
   CHECK(EndOf("x=exit(7)") == 7);
   CHECK(EndOf("x=error(UNAVAILABLE)@2") == 51);
   CHECK(EndOf("a=exit(1)@9*2;x=exit(8)@2*1") == 8);
+  CHECK(EndOf("x=exit(8)@1*1/5") == 8);
+  CHECK(EndOf("x=error(UNAVAILABLE)@3*2/2") == 52);
 }
 
 TEST_CASE("a process stops itself where it is told to, and goes on when it may", "[failpoints]") {
@@ -120,7 +131,7 @@ TEST_CASE("a process stops itself where it is told to, and goes on when it may",
 
 TEST_CASE("wrong text arms nothing and says what is wrong", "[failpoints]") {
   for (const char* text : {"x", "=kill", "x=", "x=burn", "x=kill@0", "x=kill@many", "x=kill*0",
-                           "x=exit(256)", "x=exit(-1)", "x=error(NO_SUCH_CODE)"}) {
+                           "x=kill/0", "x=exit(256)", "x=exit(-1)", "x=error(NO_SUCH_CODE)"}) {
     const std::string two = std::string("good=exit(1);") + text;
     const absl::Status status = ArmFailpointsFromText(two);
     INFO(text << ": " << status.ToString());

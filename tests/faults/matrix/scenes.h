@@ -1,0 +1,32 @@
+// How a phase is hit on purpose: a process of the cluster, the marker, stands still at a failpoint
+// of the phase again and again while a job runs. Whoever is struck then is struck in that phase.
+#ifndef STRATA_TESTS_FAULTS_MATRIX_SCENES_H_
+#define STRATA_TESTS_FAULTS_MATRIX_SCENES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/faults/matrix/fault_matrix.h"
+
+namespace strata::testing {
+
+struct Scene {
+  Phase phase;
+  Role marker;
+  const char* failpoint;
+  // Hits of the failpoint from one standstill to the next. So each standstill but the first proves
+  // that there was traffic since the one before, also of a marker that was killed there.
+  uint32_t every;
+  std::vector<Role> struck;  // in turn
+};
+
+// All scenes of a mode. Every role is in some scene of every phase.
+std::vector<Scene> ScenesOf(Mode mode);
+
+// The marker's flag --failpoints.
+std::string ArmedFor(const Scene& scene);
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_FAULTS_MATRIX_SCENES_H_

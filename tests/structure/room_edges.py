@@ -120,7 +120,7 @@ ALLOWED = {
         "proto/strata",
     ],
     "proto/runtime/base": ["proto/core"],
-    "proto/runtime/credentials": ["proto/core", "proto/runtime/files"],
+    "proto/runtime/credentials": ["proto/core", "proto/runtime/base", "proto/runtime/files"],
     "proto/runtime/daemon": ["proto/runtime/base", "proto/runtime/transport"],
     "proto/runtime/files": ["proto/core", "proto/strata"],
     "proto/runtime/transport": [

@@ -5,8 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/clock.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/revoked_file.h"
 #include "proto/runtime/daemon/daemon.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
@@ -36,6 +39,8 @@ struct Flags {
   std::vector<std::string> data_roots;
   int lease_ms = 10000;
   std::string certs;
+  std::string revoked;
+  std::vector<std::string> admins;
   bool insecure = false;
   bool restored = false;
 };
@@ -69,11 +74,36 @@ std::vector<Metric> Metrics(const Scheduler& scheduler) {
   };
 }
 
+// Null: there is no list.
+absl::StatusOr<std::unique_ptr<RevokedFile>> OpenRevoked(const Flags& flags,
+                                                         const std::shared_ptr<ProcessTls>& tls) {
+  if (flags.revoked.empty()) return std::unique_ptr<RevokedFile>();
+  if (tls == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--revoked ", flags.revoked, " without --certs: nobody shows a certificate; give --certs"));
+  }
+  return RevokedFile::Open({.path = flags.revoked,
+                            .clock = Clock::Real(),
+                            .source = tls->source(),
+                            .problem = [](const absl::Status& why) {
+                              std::fprintf(stderr,
+                                           "strata-scheduler: %s; the list before it stays\n",
+                                           std::string(why.message()).c_str());
+                            }});
+}
+
+std::function<std::string()> TextOf(RevokedFile* revoked) {
+  if (revoked == nullptr) return nullptr;
+  return [revoked] { return revoked->Text(); };
+}
+
 absl::Status Serve(const Flags& flags, const std::string& program) {
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return s;
   const auto tls = ProcessTls::Open(
       {.folder = flags.certs, .insecure = flags.insecure, .role = Role::kScheduler});
   if (!tls.ok()) return tls.status();
+  const auto revoked = OpenRevoked(flags, *tls);
+  if (!revoked.ok()) return revoked.status();
   const BindScope scope = ScopeOf(*tls, flags.insecure);
   // Before anything is made on disk.
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
@@ -89,19 +119,23 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   if (!daemon.ok()) return daemon.status();
   auto store = OpenRocksMetadataStore(absl::StrCat(flags.directory, "/metadata"));
   if (!store.ok()) return store.status();
-  auto scheduler = Scheduler::Start(
-      {.store = *std::move(store),
-       .lease = absl::Milliseconds(flags.lease_ms),
-       .paths = *paths,
-       .cluster = *tls == nullptr ? std::nullopt : std::optional((*tls)->self().cluster),
-       .restored = flags.restored,
-       .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
+  auto scheduler =
+      Scheduler::Start({.store = *std::move(store),
+                        .lease = absl::Milliseconds(flags.lease_ms),
+                        .paths = *paths,
+                        .credentials = *tls == nullptr ? nullptr : (*tls)->source(),
+                        .revoked = TextOf(revoked->get()),
+                        .admins = flags.admins,
+                        .insecure = flags.insecure,
+                        .restored = flags.restored,
+                        .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   auto service = SchedulerService::Start({.scheduler = scheduler->get(),
                                           .address = flags.listen,
                                           .scope = scope,
                                           .tls = *tls,
+                                          .owners = scheduler->get(),
                                           .lease = absl::Milliseconds(flags.lease_ms)});
   if (!service.ok()) return service.status();
   (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
@@ -141,6 +175,13 @@ int Main(int argc, char** argv) {
   app.add_option("--certs", flags.certs,
                  "folder with ca.crt, tls.crt and tls.key of this process (strata certs issue), as "
                  "CERTS/scheduler/NAME/current: TLS, and everybody is asked who he is");
+  app.add_option(
+      "--revoked", flags.revoked,
+      "file of certificates that count no more (CERTS/ca/revoked, or a copy of it); read "
+      "again while this runs, and told to all nodes");
+  app.add_option("--admins", flags.admins,
+                 "operators who may decide about every job: names of their certificates")
+      ->delimiter(',');
   app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
   try {
     app.parse(argc, argv);

@@ -40,6 +40,7 @@ class Handlers final : public strata::Scheduler::Service {
  public:
   explicit Handlers(const SchedulerServiceOptions& options)
       : scheduler_(options.scheduler),
+        owners_(options.owners),
         tls_(options.tls),
         lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(options.lease))) {}
 
@@ -52,8 +53,9 @@ class Handlers final : public strata::Scheduler::Service {
   }
   grpc::Status Submit(grpc::ServerContext* context, const SubmitRequest* request,
                       SubmitReply* reply) override {
-    return Serve(context, Rpc::kSubmit, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->Submit(*request, left);
+    return Serve(context, Rpc::kSubmit, reply, [&](const Caller& caller, absl::Duration left) {
+      return caller.asked ? owners_->SubmitAs(caller, *request, left)
+                          : scheduler_->Submit(*request, left);
     });
   }
   grpc::Status GetJob(grpc::ServerContext* context, const JobRef* request,
@@ -69,16 +71,24 @@ class Handlers final : public strata::Scheduler::Service {
   }
   grpc::Status CancelJob(grpc::ServerContext* context, const JobRef* request,
                          JobStatus* reply) override {
-    return Serve(context, Rpc::kCancelJob, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->CancelJob(*request, left);
-    });
+    return Serve(context, Rpc::kCancelJob, reply,
+                 [&](const Caller& caller, absl::Duration left) -> absl::StatusOr<JobStatus> {
+                   const auto job = Own(caller, *request);
+                   return job.ok() ? scheduler_->CancelJob(*job, left) : job.status();
+                 });
   }
   grpc::Status CreateCheckpoint(grpc::ServerContext* context,
                                 const CreateCheckpointRequest* request,
                                 CreateCheckpointReply* reply) override {
-    return Serve(context, Rpc::kCreateCheckpoint, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->CreateCheckpoint(*request, left);
-    });
+    return Serve(
+        context, Rpc::kCreateCheckpoint, reply,
+        [&](const Caller& caller, absl::Duration left) -> absl::StatusOr<CreateCheckpointReply> {
+          const auto job = Own(caller, request->job());
+          if (!job.ok()) return job.status();
+          CreateCheckpointRequest own = *request;
+          *own.mutable_job() = *job;
+          return scheduler_->CreateCheckpoint(own, left);
+        });
   }
   grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest*,
                           ClusterStatus* reply) override {
@@ -121,6 +131,16 @@ class Handlers final : public strata::Scheduler::Service {
     return grpc::Status::OK;
   }
 
+  // The job that is meant, by number, if the caller may decide about it.
+  absl::StatusOr<JobRef> Own(const Caller& caller, const JobRef& ref) {
+    if (!caller.asked) return ref;
+    const auto job = owners_->OwnJob(caller, ref);
+    if (!job.ok()) return job.status();
+    JobRef own;
+    own.set_job(*job);
+    return own;
+  }
+
   // To a node UNAUTHENTICATED says that its session is over, and it would stop its jobs: one whose
   // certificate is no good goes on, as while the scheduler is away, until it has a good one or its
   // lease lapses.
@@ -130,6 +150,7 @@ class Handlers final : public strata::Scheduler::Service {
   }
 
   SchedulerClient* const scheduler_;
+  JobOwners* const owners_;  // null: nobody is asked
   const std::shared_ptr<ProcessTls> tls_;
   const std::string lease_ms_;
 };
@@ -170,6 +191,9 @@ class SchedulerServiceImpl : public SchedulerService {
 absl::StatusOr<std::unique_ptr<SchedulerService>> SchedulerService::Start(
     SchedulerServiceOptions options) {
   if (options.scheduler == nullptr) return absl::InvalidArgumentError("no scheduler given");
+  if (options.tls != nullptr && options.owners == nullptr) {
+    return absl::InvalidArgumentError("no owners of jobs given");
+  }
   auto service = std::make_unique<SchedulerServiceImpl>(options);
   if (absl::Status s = service->Open(options); !s.ok()) return s;
   return std::unique_ptr<SchedulerService>(std::move(service));

@@ -125,6 +125,7 @@ int Run(const Flags& flags, const char* program) {
   options.name = flags.name;
   options.scheduler = scheduler.get();
   options.transport = transport.get();
+  if (*tls != nullptr) options.credentials = (*tls)->source();
   options.listen_address = flags.listen;
   options.advertise_host = *host;
   options.metrics_address = (*daemon)->metrics_address();

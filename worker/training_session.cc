@@ -116,7 +116,7 @@ class Session : public TrainingSession {
 
   void Update(const WorkerJobDirective& directive) override {
     o_.stats->ForgetEvaluations(directive.evaluations());
-    session_->Set(directive.session_credential());
+    if (!directive.session_credential().empty()) session_->Set(directive.session_credential());
     links_.SetPeers(Peers(directive));
     boundary_->SetCheckpoints(
         {directive.checkpoint_steps().begin(), directive.checkpoint_steps().end()});
@@ -263,7 +263,8 @@ class Session : public TrainingSession {
   const TrainingPlan plan_;
   const EpochPlan epochs_;
   const Exchange exchange_;
-  const std::shared_ptr<HeldSession> session_ = std::make_shared<HeldSession>();
+  const std::shared_ptr<HeldSession> session_ =
+      std::make_shared<HeldSession>(o_.directive.session_credential());
   ServerLinks links_;
   const uint32_t threads_;
   std::unique_ptr<ops::Parallel> parallel_;

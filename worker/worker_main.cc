@@ -105,6 +105,7 @@ int Run(const Flags& flags, const char* program) {
   options.scheduler = scheduler.get();
   options.transport = transport.get();
   options.caller = SelfOf(*tls);
+  if (*tls != nullptr) options.credentials = (*tls)->source();
   options.threads = flags.threads;
   options.paths = *paths;
   options.directory = flags.directory;

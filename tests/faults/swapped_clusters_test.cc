@@ -171,6 +171,7 @@ class OneCluster {
     worker_to_.Lead(scheduler_);
     fs::create_directories(folder("worker"));
     WorkerOptions options;
+    options.caller = Caller::Nobody();
     options.name = "worker-0";
     options.scheduler = &worker_to_;
     options.transport = transport_;

@@ -103,10 +103,12 @@ class OpenCalls {
 struct Shared {
   Shared(const GrpcTransportOptions& options, DataHandler* h)
       : open(std::make_shared<OpenCalls>(options.max_calls_in_flight)),
+        limits(std::make_shared<CallerLimits>(options.caller_limits)),
         handler(h),
         tls(options.tls) {}
   DataService service;
-  const std::shared_ptr<OpenCalls> open;  // late replies of handlers hold it too
+  const std::shared_ptr<OpenCalls> open;       // late replies of handlers hold it too
+  const std::shared_ptr<CallerLimits> limits;  // and so do they
   DataHandler* const handler;
   const std::shared_ptr<ProcessTls> tls;
   // Read-locked where a call puts something new on its queue, because nothing may be put on one
@@ -148,7 +150,14 @@ class ServerCall {
     }
     const auto caller = shared_->tls->Admit(context_, RpcOf(method));
     if (!caller.ok()) return reply(caller.status());
-    shared_->handler->Handle(*caller, method, *std::move(request), reply);
+    auto admitted = shared_->limits->Begin(*caller, request->size());
+    if (!admitted.ok()) return reply(admitted.status());
+    shared_->handler->Handle(
+        *caller, method, *std::move(request),
+        [reply, admitted = *std::move(admitted)](absl::StatusOr<Buffer> result) mutable {
+          admitted.reset();
+          reply(std::move(result));
+        });
   }
 
   // Once; the call may be gone when it returns.

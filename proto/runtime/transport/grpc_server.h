@@ -25,7 +25,7 @@ struct StartedServer {
 };
 
 // Starts what `builder` holds (its services and completion queues) at `address`; null credentials:
-// without TLS.
+// without TLS. With them connections end when they are old, once no call is on them.
 // Enables gRPC's health service, which answers SERVING until the server's GetHealthCheckService()
 // is told otherwise. Clients that fall silent are given up by `lease` (keepalive.h). On failure
 // completion queues of the builder are the caller's to shut down.

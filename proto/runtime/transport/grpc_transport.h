@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/caller_limits.h"
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/transport.h"
@@ -34,6 +35,8 @@ struct GrpcTransportOptions {
   // By which channels that are made give up a silent server (keepalive.h); outlives the transport.
   // Null: the default lease.
   const KnownLease* lease = nullptr;
+  // Of each caller who has proven who he is, at each listener.
+  CallerLimitsOptions caller_limits = {};
   // What listeners and channels show, and whom they let in. Null: nobody is asked, and every call
   // is Caller::Nobody's.
   std::shared_ptr<ProcessTls> tls = nullptr;

@@ -198,6 +198,7 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
     argv = {Program("scheduler/strata-scheduler"),
             "--listen=" + (address_.empty() ? std::string("127.0.0.1:0") : address_),
             absl::StrCat("--lease-ms=", o_.lease_ms)};
+    argv.insert(argv.end(), o_.scheduler_flags.begin(), o_.scheduler_flags.end());
   } else {
     const bool server = name.rfind("server-", 0) == 0;
     argv = {Program(server ? "server/strata-server" : "worker/strata-worker"), "--name=" + name,

@@ -71,6 +71,7 @@ struct ProcessClusterOptions {
   // A folder of certificates (`strata certs init`): each process is started with one of its name,
   // issued where it is missing, and this process asks as operator "tester". Empty: without.
   std::string certs = {};
+  std::vector<std::string> scheduler_flags = {};
 };
 
 class ProcessCluster {
@@ -133,9 +134,10 @@ class ProcessCluster {
   // `strata ARGUMENTS...`, waited for; HOME is the scratch folder.
   CommandResult Strata(const std::vector<std::string>& arguments);
 
- private:
-  // --certs of a process; issues its certificate where there is none.
+  // --certs of a process, or of operator `name`; issues the certificate where there is none.
   std::string CertificateOf(const std::string& name) const;
+
+ private:
   void AwaitLoss(const std::string& node, const std::string& failpoint, int code);
 
   const ProcessClusterOptions o_;

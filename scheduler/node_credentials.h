@@ -1,6 +1,5 @@
 // What directives carry so that servers know whose calls they answer: session credentials of
 // workers, the key to check them by, and which certificates count no more.
-// Tested by tests/scheduler/node_credentials_test.cc
 #ifndef STRATA_SCHEDULER_NODE_CREDENTIALS_H_
 #define STRATA_SCHEDULER_NODE_CREDENTIALS_H_
 

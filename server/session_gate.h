@@ -1,6 +1,5 @@
 // Whether a call's session credential is the one that the call needs: of its job, generation,
 // session and lanes.
-// Tested by tests/server/session_gate_test.cc
 #ifndef STRATA_SERVER_SESSION_GATE_H_
 #define STRATA_SERVER_SESSION_GATE_H_
 

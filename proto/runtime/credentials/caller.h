@@ -1,5 +1,5 @@
 // Who makes a call, as its handler sees it, and as who a process makes its own.
-// Tested by tests/proto/runtime/transport/transport_conformance.cc
+// Tested by tests/proto/runtime/transport/inproc_transport_test.cc
 #ifndef STRATA_PROTO_RUNTIME_CREDENTIALS_CALLER_H_
 #define STRATA_PROTO_RUNTIME_CREDENTIALS_CALLER_H_
 

@@ -1,6 +1,7 @@
 // TLS of one process: what its ports and its connections show, whom they let in, and who makes a
 // call. Everything that listens or connects in a process shares one; null stands for a process
 // without certificates, which asks nobody.
+// Tested by tests/server/rpc_walk_test.cc
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
 

@@ -52,6 +52,34 @@ TEST_CASE("inside a process messages are shared, not copied", "[transport]") {
 }
 
 // Answers with the values that the request has beside its bytes, in a message of its own.
+TEST_CASE("a handler sees the caller that the channel was made for, with his newest credential",
+          "[inproc]") {
+  struct Seeing : public DataHandler {
+    void Handle(const Caller& caller, DataMethod, Buffer, DataReply reply) override {
+      callers.push_back(caller);
+      sessions.push_back(caller.jobs == nullptr ? "" : caller.jobs->Get());
+      reply(Buffer());
+    }
+    std::vector<Caller> callers;
+    std::vector<std::string> sessions;
+  } handler;
+  const auto transport = MakeInProcTransport();
+  const auto listener = transport->Listen("s", &handler);
+  REQUIRE(listener.ok());
+  const auto session = std::make_shared<HeldSession>("first");
+  const Caller worker = {.name = "w", .role = Role::kWorker, .jobs = session};
+  const auto call = [&](const std::shared_ptr<DataChannel>& channel) {
+    return channel->CallAndWait(DataMethod::kPull, Buffer(), absl::InfiniteDuration()).ok();
+  };
+  const auto channel = transport->Connect({"s", "s"}, worker);
+  CHECK(call(channel));
+  session->Set("second");
+  CHECK(call(channel));
+  CHECK(call(transport->Connect({"s", "s"}, Caller::Nobody())));
+  CHECK(handler.callers == std::vector<Caller>{worker, worker, Caller::Nobody()});
+  CHECK(handler.sessions == std::vector<std::string>{"first", "second", ""});
+}
+
 struct ValuesHandler : public DataHandler {
   void Handle(const Caller&, DataMethod, Buffer request, DataReply reply) override {
     BufferBuilder builder(8);

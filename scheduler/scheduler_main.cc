@@ -20,6 +20,7 @@
 #include "proto/runtime/credentials/revoked_file.h"
 #include "proto/runtime/daemon/daemon.h"
 #include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/private_files.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/process_tls.h"
@@ -92,6 +93,16 @@ absl::StatusOr<std::unique_ptr<RevokedFile>> OpenRevoked(const Flags& flags,
                             }});
 }
 
+// The key that signs session credentials lies there.
+absl::Status KeepPrivate(const std::string& folder) {
+  if (absl::Status s = MakePrivateFolder(folder); !s.ok()) return s;
+  const absl::Status closed = CheckPrivate(folder);
+  if (!absl::IsPermissionDenied(closed)) return closed;
+  return absl::PermissionDeniedError(absl::StrCat(
+      folder, " is open to others, and holds the key that signs session credentials; close it: ",
+      "chmod 700 ", folder));
+}
+
 std::function<std::string()> TextOf(RevokedFile* revoked) {
   if (revoked == nullptr) return nullptr;
   return [revoked] { return revoked->Text(); };
@@ -117,7 +128,11 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                                .metrics_listen = flags.metrics_listen,
                                .insecure = flags.insecure});
   if (!daemon.ok()) return daemon.status();
-  auto store = OpenRocksMetadataStore(absl::StrCat(flags.directory, "/metadata"));
+  const std::string metadata = absl::StrCat(flags.directory, "/metadata");
+  if (*tls != nullptr) {
+    if (absl::Status s = KeepPrivate(metadata); !s.ok()) return s;
+  }
+  auto store = OpenRocksMetadataStore(metadata);
   if (!store.ok()) return store.status();
   auto scheduler =
       Scheduler::Start({.store = *std::move(store),

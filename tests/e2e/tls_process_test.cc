@@ -1,6 +1,7 @@
 // A cluster of real processes whose ports ask everybody who he is.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>

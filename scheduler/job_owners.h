@@ -1,6 +1,5 @@
 // Who may decide about a job: the operator who submitted it, those whom its file names, and the
 // cluster's admins.
-// Tested by tests/e2e/tls_process_test.cc
 #ifndef STRATA_SCHEDULER_JOB_OWNERS_H_
 #define STRATA_SCHEDULER_JOB_OWNERS_H_
 

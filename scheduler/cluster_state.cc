@@ -290,6 +290,7 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   spec.set_submitted_unix_ms(absl::ToUnixMillis(now));
   spec.set_resume(submission.resume);
   spec.set_overwrite(submission.overwrite);
+  spec.set_owner(submission.owner);
   spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
   if (submission.init_schema) {
     *spec.mutable_init_schema() = *std::move(submission.init_schema);

@@ -59,6 +59,7 @@ class ClusterState {
     std::string held_up;       // why it must wait for the lock of its directory; empty: it has it
     uint64_t first_cut = 0;    // as LockNews's
     uint64_t looked_lock = 0;  // number of the lock under which that was found; 0: none
+    std::string owner = "";    // as JobSpecRecord's
   };
   // A node that is not alive and has no job is forgotten after this long.
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
@@ -93,6 +94,8 @@ class ClusterState {
                                                       const TrainingJob& job) const;
   absl::StatusOr<uint64_t> Submit(Submission submission, absl::Time now);
   absl::Status Cancel(uint64_t job, absl::Time now);
+  // Of a job that there is: who may decide about it; none: everybody.
+  std::set<std::string> OwnersOf(uint64_t job) const { return jobs_.at(job)->Owners(); }
   // Returns a ticket for CheckpointResult. NOT_FOUND, FAILED_PRECONDITION.
   absl::StatusOr<uint64_t> WantCheckpoint(uint64_t job, absl::Time now);
   void ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status, absl::Time now);

@@ -7,13 +7,16 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
+#include "scheduler/job_owners.h"
 #include "scheduler/store/metadata_store.h"
 
 namespace strata::scheduler {
@@ -32,6 +35,16 @@ struct SchedulerOptions {
   std::string version = "strata";
   // Where jobs may keep checkpoints and begin from some (--data-root). Default: anywhere.
   PathPolicy paths = {};
+  // Of this process. A new store is of its certificate's cluster, and a store of another cluster is
+  // refused; sessions get credentials that servers check. Null: nobody is asked who he is.
+  std::shared_ptr<CredentialSource> credentials = nullptr;
+  // Which certificates count no more, as revocations.h writes them; asked at each call of a node,
+  // so it is to answer at once. May be empty.
+  std::function<std::string()> revoked = nullptr;
+  // Operators who may decide about every job (--admins).
+  std::vector<std::string> admins = {};
+  // --insecure was given: ClusterStatus says so.
+  bool insecure = false;
   // Draws the cluster's id, if the store is new, and jobs' UIDs; outlives the scheduler.
   IdSource* ids = IdSource::System();
   // The store ends with the process, and the cluster with it.
@@ -68,10 +81,11 @@ struct SchedulerCounters {
 
 // Thread-safe. The destructor stops: calls that wait are answered UNAVAILABLE; no call may begin
 // after it has begun. It waits for work on files.
-class Scheduler : public SchedulerClient {
+class Scheduler : public SchedulerClient, public JobOwners {
  public:
   // Reads the store; jobs, sessions and generations go on where they were, and no session lapses
   // for one full lease. DATA_LOSS: a record cannot be read. INVALID_ARGUMENT: options.
+  // FAILED_PRECONDITION: the store is of another cluster than `credentials`.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Start(SchedulerOptions options);
 
   // Answers calls that wait with UNAVAILABLE, and all later ones. Stores how long jobs have

@@ -35,6 +35,7 @@ absl::StatusOr<NodeDirective> SchedulerImpl::Sync(const NodeReport& report,
   // A node must be heard of three times per lease, so that no poll is held for longer.
   const absl::Time deadline =
       timer_->Now() + std::min({absl::Milliseconds(report.wait_ms()), timeout, lease_ / 3});
+  const std::string revoked = revoked_ ? revoked_() : "";
   uint64_t session = 0;
   {
     MutexLock lock(&mu_);
@@ -59,6 +60,7 @@ absl::StatusOr<NodeDirective> SchedulerImpl::Sync(const NodeReport& report,
       return version.status();
     }
     if (report.session() == 0 || version->version() > report.seen_version()) break;
+    if (node_credentials_ && node_credentials_->Due(report.name(), revoked, WallNow())) break;
     if (timer_->Now() >= deadline) {
       version->set_session(session);
       version->set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease_)));
@@ -67,7 +69,14 @@ absl::StatusOr<NodeDirective> SchedulerImpl::Sync(const NodeReport& report,
     }
     AwaitChange(deadline);
   }
-  return state_.Directive(report.name(), session, /*version_only=*/false);
+  auto directive = state_.Directive(report.name(), session, /*version_only=*/false);
+  if (node_credentials_ && directive.ok()) {
+    directive->set_session(session);  // which the credentials are of
+    const absl::Status filled =
+        node_credentials_->Fill(report.name(), revoked, WallNow(), *directive);
+    if (!filled.ok()) return filled;
+  }
+  return directive;
 }
 
 absl::Time SchedulerImpl::SubmitDeadline(absl::Duration timeout) const {
@@ -78,8 +87,9 @@ absl::Time SchedulerImpl::SubmitDeadline(absl::Duration timeout) const {
 // 1 checks the job by itself, 2 and what is known; 3 looks at its places, 4 takes the lock of its
 // checkpoint directory and 5 looks what is there, beside all other calls and for a while only; 6
 // takes it.
-absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request,
-                                                  absl::Duration timeout) {
+absl::StatusOr<SubmitReply> SchedulerImpl::SubmitAs(const Caller& caller,
+                                                    const SubmitRequest& request,
+                                                    absl::Duration timeout) {
   const Call call(this);
   const absl::Time deadline = SubmitDeadline(timeout);
   // A newer client's job may say what this program does not do.
@@ -106,14 +116,16 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request,
   auto lock = AskForLock(resolved.job(), uid, deadline);
   auto found =
       lock.ok() ? looks_.Look(resolved, deadline) : absl::StatusOr<FoundCheckpoints>(lock.status());
-  auto reply = found.ok() ? Enter(resolved, uid, *std::move(found), *std::move(lock))
+  auto reply = found.ok() ? Enter(resolved, caller.asked ? caller.name : "", uid, *std::move(found),
+                                  *std::move(lock))
                           : absl::StatusOr<SubmitReply>(found.status());
   locks_->Settle(uid.text());
   TendFiles();
   return reply;
 }
 
-absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved, const JobUid& uid,
+absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved,
+                                                 const std::string& owner, const JobUid& uid,
                                                  FoundCheckpoints found,
                                                  CheckpointLocks::View lock) {
   MutexLock state_lock(&mu_);
@@ -137,7 +149,8 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved, 
                             .uid = uid,
                             .held_up = std::move(lock.why),
                             .first_cut = lock.first_cut,
-                            .looked_lock = looked_lock},
+                            .looked_lock = looked_lock,
+                            .owner = owner},
                            timer_->Now());
   if (absl::Status s = Save(); !s.ok()) return s;
   if (!job.ok()) return job.status();
@@ -222,6 +235,11 @@ absl::StatusOr<ClusterStatus> SchedulerImpl::GetCluster(absl::Duration) {
     node.set_last_seen_unix_ms(absl::ToUnixMillis(timer_->Wall(seen)));
   }
   status.set_scheduler_version(version_);
+  status.set_insecure(insecure_);
+  if (credentials_ != nullptr) {
+    status.set_certificate_not_after_unix_ms(
+        absl::ToUnixMillis(credentials_->Current()->certificate.facts.valid.until));
+  }
   return status;
 }
 

@@ -40,6 +40,7 @@ absl::Status SchedulerImpl::Open() {
     auto records = store_->Read();
     if (!records.ok()) return records.status();
     if (absl::Status s = state_.Restore(*records, timer_->Now()); !s.ok()) return s;
+    if (absl::Status s = OpenCredentials(*records); !s.ok()) return s;
     state_.AwaitLocks();
     if (!restored_) state_.Started(timer_->Now(), DrawId<StartId>(*ids_));
     locks_ = std::make_unique<CheckpointLocks>(

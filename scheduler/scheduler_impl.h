@@ -1,15 +1,17 @@
 // The scheduler as an object: its members. scheduler_impl.cc: how it begins and goes on;
 // scheduler_files.cc: its work on files; scheduler_calls.cc: what nodes and users ask of it;
-// scheduler_adoption.cc: jobs whose records are lost.
+// scheduler_adoption.cc: jobs whose records are lost; scheduler_credentials.cc: who calls.
 // Tested by tests/scheduler/scheduler_test.cc
 #ifndef STRATA_SCHEDULER_SCHEDULER_IMPL_H_
 #define STRATA_SCHEDULER_SCHEDULER_IMPL_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,11 +27,14 @@
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/credential_source.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/job/file_queue.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/news.h"
+#include "scheduler/node_credentials.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/store/change_batch.h"
 #include "scheduler/store/checkpoint_locks.h"
@@ -50,8 +55,14 @@ class SchedulerImpl : public Scheduler {
         ids_(options.ids),
         transient_(options.transient),
         await_files_(options.await_files),
+        credentials_(std::move(options.credentials)),
+        revoked_(std::move(options.revoked)),
+        admins_(options.admins.begin(), options.admins.end()),
+        insecure_(options.insecure),
         store_(std::move(options.store)),
-        state_(options.lease, DrawId<ClusterId>(*options.ids), options.transient),
+        state_(options.lease,
+               credentials_ != nullptr ? credentials_->cluster() : DrawId<ClusterId>(*options.ids),
+               options.transient),
         news_(std::move(options.log)),
         looks_(options.timer, std::move(options.paths)),
         files_(options.timer) {}
@@ -61,6 +72,9 @@ class SchedulerImpl : public Scheduler {
   absl::Status Open();
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override;
   absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request, absl::Duration timeout) override;
+  absl::StatusOr<SubmitReply> SubmitAs(const Caller& caller, const SubmitRequest& request,
+                                       absl::Duration timeout) override;
+  absl::StatusOr<uint64_t> OwnJob(const Caller& caller, const JobRef& ref) override;
   absl::StatusOr<JobStatus> GetJob(const JobRef& ref, absl::Duration) override;
   absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override;
   absl::StatusOr<JobStatus> CancelJob(const JobRef& ref, absl::Duration) override;
@@ -171,8 +185,14 @@ class SchedulerImpl : public Scheduler {
                                                      const std::string& directory,
                                                      const CheckpointLocks::View& lock);
   // The job is one of the cluster.
-  absl::StatusOr<SubmitReply> Enter(const SubmitRequest& resolved, const JobUid& uid,
-                                    FoundCheckpoints found, CheckpointLocks::View lock);
+  absl::StatusOr<SubmitReply> Enter(const SubmitRequest& resolved, const std::string& owner,
+                                    const JobUid& uid, FoundCheckpoints found,
+                                    CheckpointLocks::View lock);
+
+  // The store and the certificate are of one cluster; sessions' key is there, for good.
+  absl::Status OpenCredentials(const std::map<std::string, std::string>& records)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Time WallNow() const { return timer_->Wall(timer_->Now()); }
 
   // To each job's own queue: a folder that hangs holds up its job's files and nobody else. What a
   // job may not write now waits for its lock, and all that comes after it does.
@@ -209,12 +229,17 @@ class SchedulerImpl : public Scheduler {
   IdSource* const ids_;
   const bool transient_;
   const bool await_files_;
+  const std::shared_ptr<CredentialSource> credentials_;  // null: nobody is asked
+  const std::function<std::string()> revoked_;           // may be empty
+  const std::set<std::string> admins_;
+  const bool insecure_;
   std::thread ticker_;
   std::unique_ptr<CheckpointLocks> locks_;  // constant after Open
 
   mutable Mutex mu_;
   std::unique_ptr<MetadataStore> store_ ABSL_GUARDED_BY(mu_);
   ClusterState state_ ABSL_GUARDED_BY(mu_);
+  std::optional<NodeCredentials> node_credentials_ ABSL_GUARDED_BY(mu_);  // with credentials_
   JobNews news_ ABSL_GUARDED_BY(mu_);
   ChangeBatch unsaved_ ABSL_GUARDED_BY(mu_);
   FileQueue work_ ABSL_GUARDED_BY(mu_);

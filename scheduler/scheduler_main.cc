@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,11 +14,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/clock.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/revoked_file.h"
 #include "proto/runtime/daemon/daemon.h"
 #include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/private_files.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/rocks_metadata_store.h"
@@ -33,6 +39,9 @@ struct Flags {
   std::string failpoints;
   std::vector<std::string> data_roots;
   int lease_ms = 10000;
+  std::string certs;
+  std::string revoked;
+  std::vector<std::string> admins;
   bool insecure = false;
   bool restored = false;
 };
@@ -69,9 +78,47 @@ std::vector<Metric> Metrics(const Scheduler& scheduler) {
   };
 }
 
+// Null: there is no list.
+absl::StatusOr<std::unique_ptr<RevokedFile>> OpenRevoked(const Flags& flags,
+                                                         const std::shared_ptr<ProcessTls>& tls) {
+  if (flags.revoked.empty()) return std::unique_ptr<RevokedFile>();
+  if (tls == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--revoked ", flags.revoked, " without --certs: nobody shows a certificate; give --certs"));
+  }
+  return RevokedFile::Open({.path = flags.revoked,
+                            .clock = Clock::Real(),
+                            .source = tls->source(),
+                            .problem = [](const absl::Status& why) {
+                              std::fprintf(stderr,
+                                           "strata-scheduler: %s; the list before it stays\n",
+                                           std::string(why.message()).c_str());
+                            }});
+}
+
+// The key that signs session credentials lies there.
+absl::Status KeepPrivate(const std::string& folder) {
+  if (absl::Status s = MakePrivateFolder(folder); !s.ok()) return s;
+  const absl::Status closed = CheckPrivate(folder);
+  if (!absl::IsPermissionDenied(closed)) return closed;
+  return absl::PermissionDeniedError(absl::StrCat(
+      folder, " is open to others, and holds the key that signs session credentials; close it: ",
+      "chmod 700 ", folder));
+}
+
+std::function<std::string()> TextOf(RevokedFile* revoked) {
+  if (revoked == nullptr) return nullptr;
+  return [revoked] { return revoked->Text(); };
+}
+
 absl::Status Serve(const Flags& flags, const std::string& program) {
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return s;
-  const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  const auto tls = ProcessTls::Open(
+      {.folder = flags.certs, .insecure = flags.insecure, .role = Role::kScheduler});
+  if (!tls.ok()) return tls.status();
+  const auto revoked = OpenRevoked(flags, *tls);
+  if (!revoked.ok()) return revoked.status();
+  const BindScope scope = ScopeOf(*tls, flags.insecure);
   // Before anything is made on disk.
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat("--listen: ", s.message()));
@@ -84,12 +131,20 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                                .metrics_listen = flags.metrics_listen,
                                .insecure = flags.insecure});
   if (!daemon.ok()) return daemon.status();
-  auto store = OpenRocksMetadataStore(absl::StrCat(flags.directory, "/metadata"));
+  const std::string metadata = absl::StrCat(flags.directory, "/metadata");
+  if (*tls != nullptr) {
+    if (absl::Status s = KeepPrivate(metadata); !s.ok()) return s;
+  }
+  auto store = OpenRocksMetadataStore(metadata);
   if (!store.ok()) return store.status();
   auto scheduler =
       Scheduler::Start({.store = *std::move(store),
                         .lease = absl::Milliseconds(flags.lease_ms),
                         .paths = *paths,
+                        .credentials = *tls == nullptr ? nullptr : (*tls)->source(),
+                        .revoked = TextOf(revoked->get()),
+                        .admins = flags.admins,
+                        .insecure = flags.insecure,
                         .restored = flags.restored,
                         .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
@@ -97,6 +152,8 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   auto service = SchedulerService::Start({.scheduler = scheduler->get(),
                                           .address = flags.listen,
                                           .scope = scope,
+                                          .tls = *tls,
+                                          .owners = scheduler->get(),
                                           .lease = absl::Milliseconds(flags.lease_ms)});
   if (!service.ok()) return service.status();
   (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
@@ -133,6 +190,16 @@ int Main(int argc, char** argv) {
   app.add_flag("--restored", flags.restored,
                "for one start: --dir comes from an older copy. Nodes are only heard for a lease; "
                "then jobs that the copy says go on begin again from their newest checkpoints");
+  app.add_option("--certs", flags.certs,
+                 "folder with ca.crt, tls.crt and tls.key of this process (strata certs issue), as "
+                 "CERTS/scheduler/NAME/current: TLS, and everybody is asked who he is");
+  app.add_option(
+      "--revoked", flags.revoked,
+      "file of certificates that count no more (CERTS/ca/revoked, or a copy of it); read "
+      "again while this runs, and told to all nodes");
+  app.add_option("--admins", flags.admins,
+                 "operators who may decide about every job: names of their certificates")
+      ->delimiter(',');
   app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
   try {
     app.parse(argc, argv);
@@ -148,4 +215,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace strata::scheduler
 
-int main(int argc, char** argv) { return strata::scheduler::Main(argc, argv); }
+int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
+  return strata::scheduler::Main(argc, argv);
+}

@@ -13,12 +13,12 @@ namespace {
 
 // By DataMethod: where a request has arrived, and nothing was done yet.
 constexpr const char* kFailpoints[] = {"server.session", "server.pull", "server.push",
-                                       "server.mark", "server.prefetch"};
-static_assert(std::size(kFailpoints) == static_cast<size_t>(DataMethod::kPrefetch) + 1);
+                                       "server.mark", "server.prefetch", "server.forward"};
+static_assert(std::size(kFailpoints) == static_cast<size_t>(DataMethod::kForward) + 1);
 
 }  // namespace
 
-void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
+void DataService::Handle(const Caller& caller, DataMethod method, Buffer request, DataReply reply) {
   const auto index = static_cast<size_t>(method);
   if (index >= counters_.size()) {
     return reply(absl::UnimplementedError(absl::StrCat("method ", index, " of the data plane")));
@@ -36,20 +36,21 @@ void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
     --counters.in_flight;
     reply(std::move(answer));
   };
+  if (absl::Status s = CheckRole(caller, RpcOf(method)); !s.ok()) return counted(s);
   if (absl::Status s = Failpoint(kFailpoints[index]); !s.ok()) return counted(std::move(s));
   switch (method) {
     case DataMethod::kOpenSession:
-      return OpenSession(std::move(request), std::move(counted));
+      return OpenSession(caller, std::move(request), std::move(counted));
     case DataMethod::kPull:
-      return Pull(std::move(request), std::move(counted));
+      return Pull(caller, std::move(request), std::move(counted));
     case DataMethod::kPush:
-      return Push(std::move(request), std::move(counted));
+      return Push(caller, std::move(request), std::move(counted));
     case DataMethod::kMark:
-      return Mark(std::move(request), std::move(counted));
+      return Mark(caller, std::move(request), std::move(counted));
     case DataMethod::kPrefetch:
-      return Prefetch(std::move(request), std::move(counted));
+      return Prefetch(caller, std::move(request), std::move(counted));
     case DataMethod::kForward:
-      return Forward(std::move(request), std::move(counted));
+      return Forward(caller, std::move(request), std::move(counted));
   }
 }
 
@@ -79,62 +80,79 @@ std::shared_ptr<ServerJob> DataService::Find(JobId job) const {
   return found;
 }
 
-absl::StatusOr<std::shared_ptr<ServerJob>> DataService::JobOf(const wire::Header& header) const {
+absl::StatusOr<std::shared_ptr<ServerJob>> DataService::JobOf(const Caller& caller,
+                                                              const Said& said) {
+  const wire::Header& header = said.header;
   auto job = header.server == 0 ? Find(header.job) : Find(header.job, header.server - 1);
-  if (job != nullptr) return job;
-  if (header.server != 0 && Find(header.job) != nullptr) {
+  if (job == nullptr && header.server != 0 && Find(header.job) != nullptr) {
     return absl::NotFoundError(absl::StrCat("header.server ", header.server, ": shards of server ",
                                             header.server - 1, " of job ", header.job.value,
                                             " are not on this server"));
   }
-  return absl::NotFoundError(
-      absl::StrCat("header.job ", header.job.value, " is not open on this server"));
+  if (job == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("header.job ", header.job.value, " is not open on this server"));
+  }
+  const absl::Status may = gate_.Check(caller, {.rpc = said.rpc,
+                                                .job = &job->plan().identity,
+                                                .header = &header,
+                                                .lanes = said.lanes,
+                                                .as_host = said.as_host});
+  if (!may.ok()) return may;
+  return job;
 }
 
-void DataService::OpenSession(Buffer request, DataReply reply) {
+void DataService::OpenSession(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParseOpenSessionRequest(request.span());
   if (!message.ok()) return reply(message.status());
-  auto job = JobOf(message->header);
+  auto job = JobOf(caller, {.rpc = Rpc::kOpenSession, .header = message->header});
   if (!job.ok()) return reply(job.status());
   (*job)->OpenSession(*message, std::move(reply));
 }
 
-void DataService::Pull(Buffer request, DataReply reply) {
+void DataService::Pull(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParsePullRequest(request.span());
   if (!message.ok()) return reply(message.status());
-  auto job = JobOf(message->header);
+  auto job = JobOf(caller, {.rpc = Rpc::kPull,
+                            .header = message->header,
+                            .as_host = message->want_ticket || message->ticket.number != 0});
   if (!job.ok()) return reply(job.status());
   (*job)->Pull(std::move(request), *message, std::move(reply));
 }
 
-void DataService::Push(Buffer request, DataReply reply) {
+void DataService::Push(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParsePushRequest(request.span());
   if (!message.ok()) return reply(message.status());
-  auto job = JobOf(message->fields.header);
+  std::vector<LaneNode> lanes;
+  if (caller.asked) {
+    for (const wire::ContributionView& c : message->contributions) lanes.push_back(c.node);
+  }
+  auto job = JobOf(caller, {.rpc = Rpc::kPush, .header = message->fields.header, .lanes = lanes});
   if (!job.ok()) return reply(job.status());
   (*job)->Push(std::move(request), *message, std::move(reply));
 }
 
-void DataService::Prefetch(Buffer request, DataReply reply) {
+void DataService::Prefetch(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParsePrefetchRequest(request.span());
   if (!message.ok()) return reply(message.status());
-  auto job = JobOf(message->header);
+  auto job = JobOf(caller, {.rpc = Rpc::kPrefetch, .header = message->header, .as_host = true});
   if (!job.ok()) return reply(job.status());
   (*job)->Prefetch(std::move(request), *message, std::move(reply));
 }
 
-void DataService::Mark(Buffer request, DataReply reply) {
+void DataService::Mark(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParseMarkRequest(request.span());
   if (!message.ok()) return reply(message.status());
-  auto job = JobOf(message->header);
+  const LaneNode lane = {message->lane.value, message->lane.value + 1};
+  auto job = JobOf(caller, {.rpc = Rpc::kMark, .header = message->header, .lanes = {&lane, 1}});
   if (!job.ok()) return reply(job.status());
   (*job)->Mark(*message, std::move(reply));
 }
 
-void DataService::Forward(Buffer request, DataReply reply) {
+void DataService::Forward(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParseForwardRequest(request.span());
   if (!message.ok()) return reply(message.status());
-  auto job = JobOf(message->fields.header);
+  auto job = JobOf(caller, {.rpc = Rpc::kForward, .header = message->fields.header});
   if (!job.ok()) return reply(job.status());
   (*job)->Forward(std::move(request), *message, std::move(reply));
 }

@@ -8,15 +8,24 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
+#include "proto/core/lane_tree.h"
+#include "proto/runtime/base/clock.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/rpc_policy.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
 #include "server/job/server_job.h"
+#include "server/session_gate.h"
 
 namespace strata::server {
 
@@ -30,7 +39,11 @@ struct JobSlot {
 // Thread-safe. No bytes crash it; what is wrong with them is the reply.
 class DataService : public DataHandler {
  public:
-  void Handle(DataMethod method, Buffer request, DataReply reply) override;
+  // `clock` decides which session credentials have expired, and outlives the service.
+  explicit DataService(Clock* clock = Clock::Real()) : gate_(clock) {}
+
+  // Who may call what is rpc_policy.h's; what a call's session may do, session_gate.h's.
+  void Handle(const Caller& caller, DataMethod method, Buffer request, DataReply reply) override;
 
   void Add(std::shared_ptr<ServerJob> job);
   // The job is gone from here; whoever is using it still finishes with it.
@@ -38,6 +51,9 @@ class DataService : public DataHandler {
   std::shared_ptr<ServerJob> Find(JobId job, uint32_t server) const;
   // Of any of the job's servers whose shards are here: one that answers for them, if one does.
   std::shared_ptr<ServerJob> Find(JobId job) const;
+
+  // By which session credentials are checked, as the directive has them.
+  void SetSessionKeys(std::vector<std::string> keys) { gate_.SetKeys(std::move(keys)); }
 
   // For metrics, by method.
   struct Counters {
@@ -50,13 +66,23 @@ class DataService : public DataHandler {
   const std::array<Counters, kDataMethods>& counters() const { return counters_; }
 
  private:
-  absl::StatusOr<std::shared_ptr<ServerJob>> JobOf(const wire::Header& header) const;
-  void Pull(Buffer request, DataReply reply);
-  void Push(Buffer request, DataReply reply);
-  void Prefetch(Buffer request, DataReply reply);
-  void Mark(Buffer request, DataReply reply);
-  void OpenSession(Buffer request, DataReply reply);
-  void Forward(Buffer request, DataReply reply);
+  // What a call says of itself.
+  struct Said {
+    Rpc rpc;
+    const wire::Header& header;
+    std::span<const LaneNode> lanes = {};
+    bool as_host = false;
+  };
+  // The job that a call means, if the caller may make it.
+  absl::StatusOr<std::shared_ptr<ServerJob>> JobOf(const Caller& caller, const Said& said);
+  void Pull(const Caller& caller, Buffer request, DataReply reply);
+  void Push(const Caller& caller, Buffer request, DataReply reply);
+  void Prefetch(const Caller& caller, Buffer request, DataReply reply);
+  void Mark(const Caller& caller, Buffer request, DataReply reply);
+  void OpenSession(const Caller& caller, Buffer request, DataReply reply);
+  void Forward(const Caller& caller, Buffer request, DataReply reply);
+
+  SessionGate gate_;
 
   std::array<Counters, kDataMethods> counters_;
   mutable absl::Mutex mu_;

@@ -21,6 +21,7 @@
 #include "proto/runtime/base/backoff.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/revocations.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
@@ -118,6 +119,15 @@ class ServerImpl : public Server {
 
   NodeReport MakeReport(uint64_t session, uint64_t seen, absl::Duration wait) const;
   void SyncLoop();
+  // Before any job of the directive is opened.
+  void FollowCredentials(const NodeDirective& directive) {
+    if (directive.unchanged()) return;
+    service_.SetSessionKeys({directive.session_keys().begin(), directive.session_keys().end()});
+    if (options_.credentials == nullptr || directive.revoked().empty()) return;
+    auto revoked = Revocations::Parse(directive.revoked());
+    if (revoked.ok()) return options_.credentials->SetRevoked(*std::move(revoked));
+    LOG(ERROR) << "revoked_unreadable error=\"" << revoked.status() << "\" next=list_before_stays";
+  }
   void Sleep(absl::Duration duration) {
     MutexLock lock(&mu_);
     AwaitUntil(timer_, &mu_, absl::Condition(&stopping_), timer_->Now() + duration);
@@ -250,6 +260,7 @@ void ServerImpl::SyncLoop() {
     session = directive->session();
     seen = directive->version();
     if (directive->lease_ms() > 0) lease = absl::Milliseconds(directive->lease_ms());
+    FollowCredentials(*directive);
     keeper_.Follow(*directive);
   }
 }

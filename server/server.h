@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/runtime/transport/transport.h"
@@ -29,6 +30,9 @@ struct ServerOptions {
   std::string name;                      // stable over restarts, unique in the cluster
   SchedulerClient* scheduler = nullptr;  // both outlive the server
   DataTransport* transport = nullptr;
+  // Of this process; learns from the scheduler which certificates count no more. Null: nobody is
+  // asked.
+  std::shared_ptr<CredentialSource> credentials = nullptr;
   std::string listen_address = "127.0.0.1:0";
   std::string advertise_host;   // told to the scheduler instead of the host listened on; or empty
   std::string metrics_address;  // told to the scheduler

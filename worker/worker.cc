@@ -17,6 +17,7 @@
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/revocations.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
 #include "worker/client/push_sequences.h"
@@ -154,6 +155,7 @@ class WorkerImpl : public Worker {
       }
       retry.OnSuccess();
       refusing_ = false;
+      FollowRevoked(reply->revoked());
       Apply(*reply);
     }
   }
@@ -163,6 +165,14 @@ class WorkerImpl : public Worker {
     if (std::exchange(refusing_, true)) return;
     LOG(ERROR) << "scheduler_refused worker=" << o_.name << " error=\"" << why
                << "\" next=retry jobs=go_on";
+  }
+
+  void FollowRevoked(const std::string& text) {
+    if (o_.credentials == nullptr || text.empty()) return;
+    auto revoked = Revocations::Parse(text);
+    if (revoked.ok()) return o_.credentials->SetRevoked(*std::move(revoked));
+    LOG(ERROR) << "revoked_unreadable worker=" << o_.name << " error=\"" << revoked.status()
+               << "\" next=list_before_stays";
   }
 
   // The session is void: nothing of it may go on.
@@ -211,6 +221,7 @@ class WorkerImpl : public Worker {
                                     .work = &work_,
                                     .queue = uid,
                                     .transport = o_.transport,
+                                    .caller = o_.caller,
                                     .data = o_.data,
                                     .paths = o_.paths,
                                     .sequences = &sequences_,

@@ -13,6 +13,8 @@
 #include "absl/time/time.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/runtime/transport/transport.h"
@@ -26,6 +28,11 @@ struct WorkerOptions {
   std::string name;                      // stable over restarts, unique in the cluster
   SchedulerClient* scheduler = nullptr;  // outlives the worker
   DataTransport* transport = nullptr;    // outlives the worker
+  // As who it calls servers; each job's session credential goes with the job's calls.
+  Caller caller = {};
+  // Of this process; learns from the scheduler which certificates count no more. Null: nobody is
+  // asked.
+  std::shared_ptr<CredentialSource> credentials = nullptr;
   DataAccess* data = DataAccess::Files();
   // Where jobs may read data and write metrics and predictions (--data-root). Default: anywhere.
   PathPolicy paths = {};

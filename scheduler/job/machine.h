@@ -163,6 +163,8 @@ class JobMachine {
   void AddWorkerDirective(const Membership& members, const Node& node, bool bulk,
                           NodeDirective& out) const;
   JobStatus Status(absl::Time now) const;
+  // Who may decide about it, as JobStatus.owners says it; none: everybody.
+  std::set<std::string> Owners() const;
   JobShards Shards(const Membership& members) const;
   // What happened since the last call.
   std::vector<JobEvent> TakeEvents();

@@ -150,6 +150,15 @@ void JobMachine::ClearTimes(JobStateRecord& record) {
   for (StandingTrouble& trouble : *record.mutable_troubles()) trouble.clear_stood_ms();
 }
 
+std::set<std::string> JobMachine::Owners() const {
+  // In a cluster without certificates nobody is anybody.
+  if (spec_.owner().empty()) return {};
+  const auto& named = spec_.spec().metadata().owners();
+  std::set<std::string> owners(named.begin(), named.end());
+  owners.insert(spec_.owner());
+  return owners;
+}
+
 JobStatus JobMachine::Status(absl::Time now) const {
   JobStatus out;
   out.set_job(id());
@@ -157,6 +166,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
   out.set_job_uid(spec_.job_uid());
   if (over()) *out.mutable_closing() = state_.closing();
   out.set_name(spec_.spec().metadata().name());
+  for (const std::string& owner : Owners()) out.add_owners(owner);
   out.set_state(state_.state());
   *out.mutable_conditions() = state_.conditions();
   out.set_generation(state_.generation());

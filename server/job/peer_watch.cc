@@ -4,12 +4,16 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/wire/message_codec.h"
 
 namespace strata::server {
 
 std::shared_ptr<DataChannel> ConnectToCopy(DataTransport& transport, const ChainMember& copy) {
-  return copy.data_address().empty() ? nullptr : transport.Connect(copy.data_address());
+  if (copy.data_address().empty()) return nullptr;
+  // Between processes the certificate says which one calls.
+  return transport.Connect({copy.data_address(), copy.server()},
+                           Caller{.name = "", .role = Role::kServer});
 }
 
 void PeerWatch::Watch(std::vector<Peer> peers) {

@@ -47,8 +47,8 @@ class LossyTransport : public DataTransport {
                                                        DataHandler* handler) override {
     return inner_->Listen(address, handler);
   }
-  std::shared_ptr<DataChannel> Connect(const std::string& address) override {
-    return std::make_shared<Channel>(this, inner_->Connect(address));
+  std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) override {
+    return std::make_shared<Channel>(this, inner_->Connect(peer, caller));
   }
 
   std::atomic<int> lost{0}, unanswered{0}, repeated{0};
@@ -154,7 +154,10 @@ class Servers {
         auto made = MakeTrainingPlan(job);
         REQUIRE(made.ok());
         plan = std::make_unique<TrainingPlan>(*std::move(made));
-        addresses = {job.server_addresses().begin(), job.server_addresses().end()};
+        peers.clear();
+        for (int i = 0; i < job.server_addresses_size(); ++i) {
+          peers.push_back({job.server_addresses(i), job.server_names(i)});
+        }
       }
     }
     REQUIRE(plan != nullptr);
@@ -180,7 +183,7 @@ class Servers {
  public:
   LossyTransport lossy;
   std::unique_ptr<TrainingPlan> plan;
-  std::vector<std::string> addresses;
+  std::vector<DataPeer> peers;
   SessionId session;
 };
 
@@ -231,8 +234,8 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
   Servers servers;
   const TrainingPlan& plan = *servers.plan;
   const Exchange exchange(plan.tables, plan.shards);
-  ServerLinks links(&servers.lossy, 2);
-  links.SetAddresses(servers.addresses);
+  ServerLinks links(&servers.lossy, 2, Caller::Nobody());
+  links.SetPeers(servers.peers);
   const RoutedKeys keys = SomeKeys(plan.tables.tables[0]);
   const size_t row_floats = keys.keys.size() * exchange.row_dims()[0];
   const size_t dense_floats = exchange.dense_rows() * ModelTables::kDenseRowDim;
@@ -323,9 +326,10 @@ TEST_CASE("a lane is told that a window was somebody else's, not that it was its
   options.sequences = &sequences;
   options.header = servers.header();
   options.identity = servers.plan->identity;
-  ServerLinks clean(&servers.clean(), 2), lossy(&servers.lossy, 2);
-  clean.SetAddresses(servers.addresses);
-  lossy.SetAddresses(servers.addresses);
+  ServerLinks clean(&servers.clean(), 2, Caller::Nobody()),
+      lossy(&servers.lossy, 2, Caller::Nobody());
+  clean.SetPeers(servers.peers);
+  lossy.SetPeers(servers.peers);
   options.links = &clean;
   ParameterClient dead(options), heir(options);
   options.links = &lossy;

@@ -171,6 +171,7 @@ class OneCluster {
     worker_to_.Lead(scheduler_);
     fs::create_directories(folder("worker"));
     WorkerOptions options;
+    options.caller = Caller::Nobody();
     options.name = "worker-0";
     options.scheduler = &worker_to_;
     options.transport = transport_;
@@ -216,7 +217,7 @@ class OneCluster {
     REQUIRE(identity.has_value());
     const wire::Header header = {JobId(other.number_), SessionId(5), Generation(1), MapEpoch(1)};
     return std::string(
-        transport_->Connect(other.data_address())
+        transport_->Connect({other.data_address(), "s"}, Caller::Nobody())
             ->CallAndWait(DataMethod::kOpenSession,
                           wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, *identity)),
                           absl::Seconds(30))

@@ -19,6 +19,9 @@ ErrorClass Classify(const absl::Status& status) {
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kDataLoss:
+    // A certificate or a session credential that is over: a newer one comes, or the scheduler ends
+    // the session.
+    case absl::StatusCode::kUnauthenticated:
       return ErrorClass::kRetry;
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kNotFound:

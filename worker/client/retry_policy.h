@@ -23,8 +23,8 @@ class RetryPolicy : public Backoff {
 
 // What an error of a data call means to the caller (DESIGN.md section 5).
 enum class ErrorClass : uint8_t {
-  kRetry,  // UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED, RESOURCE_EXHAUSTED, DATA_LOSS: the same bytes
-           // again, after a wait
+  kRetry,   // UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED, RESOURCE_EXHAUSTED, DATA_LOSS,
+            // UNAUTHENTICATED: the same bytes again, after a wait
   kReopen,  // FAILED_PRECONDITION, NOT_FOUND: session, epoch or generation stale, so the call was
             // refused as a whole; open and resend
   kFatal,   // anything else: wrong, and always will be

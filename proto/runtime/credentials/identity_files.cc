@@ -68,6 +68,9 @@ absl::StatusOr<Credentials> LoadFrom(const std::string& folder, FileSystem& file
   const std::string authority_file = absl::StrCat(folder, "/", kAuthorityCertificateFile);
   auto authorities = ReadPlainFile(authority_file, kMaxCredentialBytes, files);
   if (!authorities.ok()) return authorities.status();
+  if (const auto read = ReadCertificate(*authorities); !read.ok()) {
+    return Damaged(authority_file, read.status().message(), Whose(certificate->identity));
+  }
   if (absl::Status s = CheckSignedBy(certificate->pem, *authorities); !s.ok()) {
     return Unfit(certificate->file,
                  absl::StrCat("certificate of ", Describe(certificate->facts), ": ", s.message(),

@@ -139,7 +139,7 @@ absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectation
                                                    "); renew it: ", Command("renew", *facts)));
   }
   if (absl::Status s = CheckExpected(*identity, *facts, expected); !s.ok()) return s;
-  return Caller{identity->name, identity->role};
+  return Caller{.name = identity->name, .role = identity->role};
 }
 
 }  // namespace strata

@@ -39,6 +39,10 @@ constexpr Argument kBufferArguments[] = {
 // Calls that one connection may have open; more wait at the client.
 constexpr int kMaxStreamsPerConnection = 1024;
 
+// With certificates a connection is made anew after so long, which gRPC spreads by a tenth: its
+// handshake shows the newest certificates. What is under way on the old one goes on to its end.
+constexpr absl::Duration kMaxConnectionAge = absl::Hours(1);
+
 // A channel's pauses before it connects again: at most 50 ms and a second, when Spread adds half.
 // gRPC makes each the 1.6-fold of the one before, and spreads it by a fifth.
 constexpr absl::Duration kFirstReconnect = absl::Milliseconds(33);
@@ -97,6 +101,7 @@ absl::Status Probe(const std::string& address, const HostPort& at) {
 
 absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
                                               const std::string& address, BindScope scope,
+                                              std::shared_ptr<grpc::ServerCredentials> credentials,
                                               absl::Duration lease) {
   absl::Status usable = CheckBindAddress(address, scope);
   if (usable.ok()) usable = Probe(address, *ParseHostPort(address));
@@ -111,11 +116,16 @@ absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   // Clients may ask as often as they like; by default those that do are thrown out.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  if (credentials != nullptr) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(kMaxConnectionAge));
+  }
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxMessageBytes));
   grpc::EnableDefaultHealthCheckService(true);
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(
+      address, credentials == nullptr ? grpc::InsecureServerCredentials() : std::move(credentials),
+      &port);
   StartedServer started;
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || port == 0) {

@@ -6,6 +6,7 @@
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
 
 #include <cstdint>
 #include <functional>
@@ -29,13 +30,19 @@ struct TlsFiles {
   uint32_t refresh_seconds = 10;
 };
 
-// Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
-// program calls it first: before any other thread runs (it sets an environment variable, which gRPC
-// reads once) and before any credentials are made.
-void AllowTls13Alone();
+// Reads the files again while anything made of it lives, in a thread of its own. Connections share
+// one.
+using TlsProvider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
+// Errors are LoadCredentials': the files are read before gRPC sees them, which tells less.
+absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files);
 
-// Errors of both are LoadCredentials': the files are read before gRPC sees them, which tells less.
 // Names of hosts are not compared: certificates are of names in the cluster.
+std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const TlsProvider& provider,
+                                                                CheckPeer check);
+std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsProvider& provider,
+                                                              CheckPeer check);
+
+// With a provider of their own; errors are WatchTlsFiles'.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
     const TlsFiles& files, CheckPeer check);
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,

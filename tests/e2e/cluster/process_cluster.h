@@ -68,6 +68,10 @@ struct ProcessClusterOptions {
   std::vector<std::string> server_flags;  // of every server, at every start
   std::vector<std::string> worker_flags;  // likewise
   std::vector<std::string> variables;     // of every process: "NAME=value"
+  // A folder of certificates (`strata certs init`): each process is started with one of its name,
+  // issued where it is missing, and this process asks as operator "tester". Empty: without.
+  std::string certs = {};
+  std::vector<std::string> scheduler_flags = {};
 };
 
 class ProcessCluster {
@@ -129,6 +133,9 @@ class ProcessCluster {
 
   // `strata ARGUMENTS...`, waited for; HOME is the scratch folder.
   CommandResult Strata(const std::vector<std::string>& arguments);
+
+  // --certs of a process, or of operator `name`; issues the certificate where there is none.
+  std::string CertificateOf(const std::string& name) const;
 
  private:
   void AwaitLoss(const std::string& node, const std::string& failpoint, int code);

@@ -45,7 +45,7 @@ TEST_CASE("each code of an error means one thing", "[retry]") {
       {Code::kNotFound, ErrorClass::kReopen},
       {Code::kInvalidArgument, ErrorClass::kFatal},
       {Code::kPermissionDenied, ErrorClass::kFatal},
-      {Code::kUnauthenticated, ErrorClass::kFatal},
+      {Code::kUnauthenticated, ErrorClass::kRetry},
       {Code::kUnimplemented, ErrorClass::kFatal},
       {Code::kInternal, ErrorClass::kFatal},
       {Code::kUnknown, ErrorClass::kFatal},

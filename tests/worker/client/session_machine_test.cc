@@ -87,7 +87,7 @@ TEST_CASE("each class of errors does one thing to a session", "[session]") {
       {absl::NotFoundError("job 3 is not open"), Retry::kLater, Wait::kClosed},
       {absl::InvalidArgumentError("x"), Retry::kNever, Wait::kNothing},
       {absl::PermissionDeniedError("x"), Retry::kNever, Wait::kNothing},
-      {absl::UnauthenticatedError("x"), Retry::kNever, Wait::kNothing},
+      {absl::UnauthenticatedError("x"), Retry::kLater, Wait::kNothing},
       {absl::InternalError("x"), Retry::kNever, Wait::kNothing},
       {absl::UnknownError("x"), Retry::kNever, Wait::kNothing},
   };

@@ -48,7 +48,7 @@ absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const 
   absl::StatusOr<std::string> address = SchedulerAddress(scheduler);
   if (!address.ok()) return address.status();
   absl::StatusOr<JobStatus> status =
-      MakeGrpcSchedulerClient(*address)->GetJob(ParseJobRef(job), absl::Seconds(10));
+      MakeGrpcSchedulerClient(*address, nullptr)->GetJob(ParseJobRef(job), absl::Seconds(10));
   if (!status.ok()) return status.status();
   if (status->checkpoint().empty()) {
     return absl::NotFoundError(absl::StrCat("job ", job, " has no checkpoint (yet)"));
@@ -63,7 +63,7 @@ ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options) {
   *request.mutable_job() = ParseJobRef(options.job);
   const absl::Duration wait = absl::Seconds(options.timeout_seconds);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
-  const std::unique_ptr<SchedulerClient> scheduler = MakeGrpcSchedulerClient(*address);
+  const std::unique_ptr<SchedulerClient> scheduler = MakeGrpcSchedulerClient(*address, nullptr);
   // An answer that comes at once tells the client how long a silence may be.
   const auto job = scheduler->GetJob(request.job(), absl::Seconds(10));
   if (!job.ok()) return ReportError(job.status());

@@ -87,7 +87,7 @@ absl::StatusOr<ClusterStatus> WaitUntilUp(const ClusterDir& dir, const UpOptions
       *scheduler = state->scheduler;
     }
     if (state.ok() && !scheduler->empty()) {
-      if (client == nullptr) client = MakeGrpcSchedulerClient(*scheduler);
+      if (client == nullptr) client = MakeGrpcSchedulerClient(*scheduler, nullptr);
       const absl::StatusOr<ClusterStatus> cluster = client->GetCluster(absl::Seconds(1));
       if (cluster.ok()) {
         const uint32_t servers = CountAlive(*cluster, *state, SERVER),

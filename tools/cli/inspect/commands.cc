@@ -32,7 +32,7 @@ constexpr absl::Duration kReconnectLimit = absl::Seconds(60);
 absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectTo(const std::string& given) {
   absl::StatusOr<std::string> address = SchedulerAddress(given);
   if (!address.ok()) return address.status();
-  return MakeGrpcSchedulerClient(*address);
+  return MakeGrpcSchedulerClient(*address, nullptr);
 }
 
 void Print(const GetEventsReply& reply, bool json) {

@@ -159,7 +159,7 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   auto row = Identify(o, spec, *tables, *index, shards.schema(), "the job");
   if (!row.ok()) return row.status();
   auto transport = MakeGrpcTransport({.lease = &lease});
-  auto live = ReadLiveRow(shards, table, row->key, *transport, kCallTimeout);
+  auto live = ReadLiveRow(shards, table, row->key, *transport, Caller::Nobody(), kCallTimeout);
   if (!live.ok()) return live.status();
   row->server = live->server;
   row->shard = live->shard;
@@ -176,7 +176,7 @@ absl::StatusOr<RowReport> FromJob(const GetRowOptions& o) {
   auto address = SchedulerAddress(o.scheduler);
   if (!address.ok()) return address.status();
   KnownLease lease;
-  auto client = MakeGrpcSchedulerClient(*address, &lease);
+  auto client = MakeGrpcSchedulerClient(*address, nullptr, &lease);
   absl::StatusOr<RowReport> row = absl::UnknownError("");
   // A shard map that changed on the way is asked for once more.
   for (int attempt = 0; attempt < 2; ++attempt) {

@@ -34,7 +34,7 @@ absl::StatusOr<Settled> Settle(const std::string& scheduler, const std::string& 
                                const std::string& node, SettleQuarantineRequest::Action action) {
   absl::StatusOr<std::string> address = SchedulerAddress(scheduler);
   if (!address.ok()) return address.status();
-  const std::unique_ptr<SchedulerClient> client = MakeGrpcSchedulerClient(*address);
+  const std::unique_ptr<SchedulerClient> client = MakeGrpcSchedulerClient(*address, nullptr);
   absl::StatusOr<ClusterStatus> cluster = client->GetCluster(kCallTimeout);
   if (!cluster.ok()) return cluster.status();
   absl::StatusOr<QuarantinedJob> job = FindQuarantined(*cluster, typed, node);

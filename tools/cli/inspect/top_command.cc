@@ -165,7 +165,7 @@ ExitCode Live(SchedulerClient& client, const TopOptions& options, std::vector<To
 ExitCode RunTop(const TopOptions& options) {
   auto address = SchedulerAddress(options.scheduler);
   if (!address.ok()) return ReportError(address.status());
-  auto client = MakeGrpcSchedulerClient(*address);
+  auto client = MakeGrpcSchedulerClient(*address, nullptr);
   auto before = Take(*client);
   if (!before.ok()) return ReportError(before.status());
   if (!options.once && isatty(STDOUT_FILENO) != 0) {

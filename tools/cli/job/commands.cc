@@ -36,7 +36,7 @@ constexpr absl::Duration kSubmitTimeout = absl::Seconds(16);
 absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectTo(const std::string& given) {
   absl::StatusOr<std::string> address = SchedulerAddress(given);
   if (!address.ok()) return address.status();
-  return MakeGrpcSchedulerClient(*address);
+  return MakeGrpcSchedulerClient(*address, nullptr);
 }
 
 std::string RandomId() {

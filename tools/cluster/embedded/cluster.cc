@@ -91,6 +91,7 @@ class Cluster : public EmbeddedCluster {
     options.name = absl::StrCat("worker-", index);
     options.scheduler = scheduler_.get();
     options.transport = transport_.get();
+    options.caller = Caller::Nobody();  // this process is all there is
     options.data = o_.data;
     if (index < o_.devices.size()) options.device = o_.devices[index];
     options.row_path = o_.row_path;

@@ -154,7 +154,7 @@ TEST_CASE("what is no good leaves the certificate that there is, and says why", 
       {[](const Certs& c) { Write(c.current() + "/tls.crt", "no certificate"); },
        {"/tls.crt", "holds no certificate"}},
       {[](const Certs& c) { Write(c.current() + "/ca.crt", "nothing"); },
-       {"/tls.crt", "the cluster's CA: it holds no certificate"}},
+       {"/ca.crt", "it holds no certificate"}},
       {[](const Certs& c) { fs::remove(c.current() + "/tls.key"); }, {"/tls.key"}},
       {[](const Certs& c) {
          c.Renew();

@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,49 +26,18 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
-#include "proto/core/uid.h"
-#include "proto/runtime/credentials/authority_files.h"
 #include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/identity.h"
-#include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/peer_verifier.h"
 #include "proto/runtime/credentials/revocations.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/tls_credentials.h"
-#include "tests/temp_folder.h"
+#include "tests/proto/runtime/transport/test_certs.h"
 
 namespace strata::testing {
 
-inline constexpr ClusterId kCluster{1, 2}, kOtherCluster{3, 4};
 // What a call that arrived is answered.
 inline constexpr grpc::StatusCode kArrived = grpc::StatusCode::ABORTED;
-
-// A cluster's authority, and certificates of it.
-class Certs {
- public:
-  explicit Certs(const ClusterId& cluster = kCluster, absl::Time made = absl::Now())
-      : cluster_(cluster) {
-    REQUIRE(InitAuthority(folder(), cluster, 300, made).ok());
-  }
-  // The folder that a process is given.
-  std::string Issue(Role role, const std::string& name, absl::Time made = absl::Now(),
-                    int days = 10) const {
-    const auto issued = IssueIdentity(folder(), {.role = role, .name = name, .days = days}, made);
-    REQUIRE(issued.ok());
-    return std::filesystem::path(issued->file).parent_path().string();
-  }
-  PeerExpectations Expect(std::vector<Role> roles, std::optional<std::string> name = {}) const {
-    return {.authorities = ReadAuthority(folder())->pem,
-            .cluster = cluster_,
-            .roles = std::move(roles),
-            .name = std::move(name)};
-  }
-  std::string folder() const { return temp_.path() + "/certs"; }
-
- private:
-  const TempFolder temp_;
-  const ClusterId cluster_;
-};
 
 // Asks VerifyPeer, and remembers what it said.
 class Gate {

@@ -1,0 +1,64 @@
+#include "proto/runtime/transport/caller_limits.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
+#include "proto/runtime/credentials/identity.h"
+
+namespace strata {
+namespace {
+
+absl::Status Beyond(absl::string_view who, absl::string_view limit) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(who, " is at its limit of ", limit, "; wait for answers, then go on"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const CallerLimits::Admitted>> CallerLimits::Begin(
+    const Caller& caller, uint64_t bytes) {
+  if (!caller.asked || STRATA_MUTATION("callers.without_limits")) {
+    return std::shared_ptr<const Admitted>();
+  }
+  std::string who = absl::StrCat(RoleName(caller.role), "/", caller.name);
+  const double most = 2.0 * o_.calls_a_second;
+  const absl::Time now = o_.clock->Now();
+  {
+    MutexLock lock(&mu_);
+    if (uses_.size() >= kMostIdle) ForgetIdle();
+    const auto [it, first] = uses_.try_emplace(who, Use{.tokens = most, .filled = now});
+    Use& use = it->second;
+    const double seconds = absl::ToDoubleSeconds(std::max(now - use.filled, absl::ZeroDuration()));
+    use.tokens = std::min(most, use.tokens + seconds * o_.calls_a_second);
+    use.filled = now;
+    if (use.calls >= o_.calls_in_flight) {
+      return Beyond(who, absl::StrCat(o_.calls_in_flight, " calls in flight"));
+    }
+    if (use.calls > 0 && bytes > o_.bytes_in_flight - std::min(use.bytes, o_.bytes_in_flight)) {
+      return Beyond(who, absl::StrCat(o_.bytes_in_flight, " bytes of requests in flight"));
+    }
+    if (use.tokens < 1) return Beyond(who, absl::StrCat(o_.calls_a_second, " calls a second"));
+    use.tokens -= 1;
+    use.calls += 1;
+    use.bytes += bytes;
+  }
+  return std::make_shared<const Admitted>(shared_from_this(), std::move(who), bytes);
+}
+
+void CallerLimits::End(const std::string& who, uint64_t bytes) {
+  MutexLock lock(&mu_);
+  Use& use = uses_[who];
+  use.calls -= 1;
+  use.bytes -= bytes;
+}
+
+// Who asks nothing now; he begins anew with all that may come at once.
+void CallerLimits::ForgetIdle() {
+  for (auto it = uses_.begin(); it != uses_.end();) {
+    it = it->second.calls == 0 ? uses_.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,115 @@
+// Certificates that are renewed while calls are made: five times, each old one expired before the
+// next handshake.
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/runtime/base/manual_clock.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
+#include "proto/runtime/credentials/places.h"
+#include "proto/runtime/transport/grpc_transport.h"
+#include "proto/runtime/transport/process_tls.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/wire/buffer.h"
+#include "tests/proto/runtime/transport/test_certs.h"
+
+namespace strata::testing {
+namespace {
+
+// Before gRPC looks, and before there are threads: as a main program does it.
+[[maybe_unused]] const bool kAllowed = (AllowTls13Alone(), true);
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+struct Counting : public DataHandler {
+  void Handle(const Caller& caller, DataMethod, Buffer, DataReply reply) override {
+    // gRPC's threads take turns; one call is made at a time.
+    CHECK(caller.asked);
+    CHECK(caller.name == "w");
+    reply(Buffer());
+  }
+};
+
+// One end, whose files are looked at each second.
+std::shared_ptr<ProcessTls> Open(const Certs& certs, Role role, const std::string& name,
+                                 Clock* clock) {
+  auto tls = ProcessTls::Open({.folder = CurrentFolder(certs.folder(), role, name),
+                               .role = role,
+                               .name = name,
+                               .clock = clock,
+                               .refresh_seconds = 1});
+  INFO(tls.status());
+  REQUIRE(tls.ok());
+  return *std::move(tls);
+}
+
+TEST_CASE("five renewals under traffic, each old certificate expired before a new handshake",
+          "[tls]") {
+  const Certs certs;
+  certs.Issue(Role::kServer, "alpha", absl::Now(), 1);
+  certs.Issue(Role::kWorker, "w", absl::Now(), 1);
+  // What is good for days is good by the machine's clock all along: this one decides.
+  ManualClock clock(absl::Now());
+  const auto server = Open(certs, Role::kServer, "alpha", &clock);
+  const auto worker = Open(certs, Role::kWorker, "w", &clock);
+  Counting handler;
+  const auto serving = MakeGrpcTransport({.tls = server});
+  const auto listener = serving->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const auto calling = MakeGrpcTransport({.tls = worker});
+  std::shared_ptr<DataChannel> channel;
+  // A handshake, with the certificates that the ends have by then.
+  const auto connect = [&] {
+    channel = calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker));
+  };
+  const auto call = [&] {
+    return channel->CallAndWait(DataMethod::kPull, Buffer(), kPatience).status();
+  };
+  // As who trains would: again and again, until it is answered.
+  const auto traffic = [&] {
+    const absl::Time give_up = absl::Now() + kPatience;
+    absl::Status last = call();
+    while (!last.ok() && absl::Now() < give_up) {
+      // gRPC has not looked at one end's files yet.
+      CHECK((absl::IsUnauthenticated(last) || absl::IsUnavailable(last)));
+      connect();
+      last = call();
+    }
+    INFO(last);
+    REQUIRE(last.ok());
+  };
+  connect();
+  traffic();
+  for (int renewal = 1; renewal <= 5; ++renewal) {
+    const std::string serial = worker->source()->Current()->certificate.facts.serial;
+    const absl::Time expires = worker->source()->Current()->certificate.facts.valid.until;
+    for (const auto& [role, name] :
+         {std::pair(Role::kServer, "alpha"), std::pair(Role::kWorker, "w")}) {
+      REQUIRE(RenewIdentity(certs.folder(), {.role = role, .name = name, .days = 1 + renewal},
+                            absl::Now())
+                  .ok());
+    }
+    traffic();
+    clock.Advance(absl::Hours(24) + absl::Minutes(1));
+    REQUIRE(clock.Now() > expires);
+    // The connection of the old one stands, and no call is answered on it.
+    const absl::Status old = call();
+    INFO(old);
+    CHECK(absl::IsUnauthenticated(old));
+    CHECK(absl::StrContains(old.message(), "CN=w, expires 2"));
+    connect();
+    traffic();
+    CHECK(worker->source()->Current()->certificate.facts.serial != serial);
+    CHECK(worker->source()->problem().ok());
+    CHECK(server->source()->problem().ok());
+  }
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -281,6 +281,8 @@ void CopiesCluster::AddCopyReport(const std::string& name, uint32_t slot, const 
   j.set_min_clock(copy.committed);
   j.set_max_clock(copy.committed);
   j.set_lane_epoch(copy.told.lane_epoch());
+  j.set_given_up_through(copy.told.given_up_through());
+  j.set_windows(copy.committed);
   CopyReport& c = *j.mutable_copy();
   c.set_log_id(copy.log_id);
   c.set_chain_epoch(copy.told.chain().chain_epoch());

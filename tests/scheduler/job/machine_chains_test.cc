@@ -302,6 +302,31 @@ TEST_CASE("words of a process that is gone, and of another log, count for nothin
   CHECK(cluster.job().servers(0).chain().joining().opened_generation() == 0);
 }
 
+TEST_CASE("a chain that changes gives up an asynchronous cut, and keeps a synchronous one",
+          "[scheduler][chains]") {
+  const std::string mode = GENERATE("bsp", "async");
+  INFO(mode);
+  CopiesCluster cluster("ab", 1, [&](JobSpec& spec) { spec.mutable_training()->set_mode(mode); });
+  Train(cluster);
+  REQUIRE(cluster.state().WantCheckpoint(1, cluster.now()).ok());
+  cluster.Until([&] { return cluster.job().cuts().pending_size() == 1; });
+  const uint64_t cut = cluster.job().cuts().pending(0).cut();
+  CHECK(cluster.Directive("s0").server_jobs(0).cuts_size() == 1);
+  CHECK(cluster.Directive("s1").server_jobs(0).cuts_size() == 0);
+  cluster.Kill("s0");
+  cluster.Until([&] { return cluster.chain(0) == "s1"; });
+  cluster.Until([&] { return cluster.job().cuts().pending_size() == 1; });
+  const ServerJobDirective head = cluster.Directive("s1").server_jobs(0);
+  REQUIRE(head.cuts_size() == 1);
+  if (mode == "bsp") {
+    CHECK(head.cuts(0).cut() == cut);
+  } else {
+    CHECK(head.cuts(0).cut() > cut);
+    CHECK(head.given_up_through() >= cut);
+  }
+  CHECK(cluster.job().left_writers());  // the head before may be writing files of it
+}
+
 TEST_CASE("copies are shown with role, zone, epoch and what they say", "[scheduler][chains]") {
   CopiesCluster cluster("abc", 1);
   Train(cluster);

@@ -284,7 +284,8 @@ void JobMachine::Promote(int slot) {
   ServerBeganAgain(slot);
 }
 
-bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time now) {
+bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time now,
+                             std::vector<std::string>& lost) {
   SeeCopies(*cluster.members, slot);
   NoteTrouble(*cluster.members, slot);
   while (true) {
@@ -300,7 +301,7 @@ bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time no
       case CopiesVerdict::kOpening:
         return false;
       case CopiesVerdict::kAway:
-        return CopiesAreAway(cluster, slot, now);
+        return CopiesAreAway(cluster, slot, now, lost);
       case CopiesVerdict::kLost:
         return CopiesAreLost(slot, now);
     }
@@ -331,7 +332,8 @@ bool JobMachine::CopiesAreLost(int slot, absl::Time now) {
   return true;
 }
 
-bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now) {
+bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now,
+                               std::vector<std::string>& lost) {
   const ChainRecord& chain = state_.servers(slot).chain();
   ServerFacts facts;
   facts.silent = absl::InfiniteDuration();
@@ -350,8 +352,7 @@ bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time 
   const std::vector<std::string> others = FreeChain(cluster, slot);
   facts.replaceable = !others.empty();
   if (JudgeServer(facts, cluster.members->lease()) != ServerVerdict::kReplace) {
-    SayAgain("ServerLost",
-             DescribeAwayCopies(ShardsOf(slot), away, facts, cluster.members->lease()), now);
+    lost.push_back(DescribeAwayCopies(ShardsOf(slot), away, facts, cluster.members->lease()));
     return false;
   }
   std::vector<std::string> names;

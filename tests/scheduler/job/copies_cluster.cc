@@ -131,6 +131,12 @@ std::string CopiesCluster::Says(const std::string& reason) const {
   return "";
 }
 
+size_t CopiesCluster::Events(const std::string& reason) const {
+  const GetEventsReply all = state_->Events(0, 1, 0);
+  return static_cast<size_t>(std::count_if(all.events().begin(), all.events().end(),
+                                           [&](const Event& e) { return e.reason() == reason; }));
+}
+
 // The copy after `of`, where both know the same configuration.
 SimCopy* CopiesCluster::Neighbour(const ChainMember& member, uint32_t slot, const SimCopy& of) {
   const auto process = servers_.find(member.server());

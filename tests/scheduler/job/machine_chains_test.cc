@@ -215,6 +215,19 @@ TEST_CASE("the last copies are waited for until replaceAfter, then others take t
   }
 }
 
+TEST_CASE("several chains that are away are told in one text, once", "[scheduler][chains]") {
+  CopiesCluster cluster("ab", 2);
+  Train(cluster);
+  cluster.Kill("s0");
+  cluster.Kill("s1");
+  cluster.Pass(kLease * 3);
+  const std::string text = cluster.Says("ServerLost");
+  INFO(text);
+  CHECK(absl::StrContains(text, "shards 0-1"));
+  CHECK(absl::StrContains(text, "shards 2-3"));
+  CHECK(cluster.Events("ServerLost") <= 2);  // their leases end one after the other
+}
+
 TEST_CASE("copies that are all lost are told by name, and the job goes back",
           "[scheduler][chains]") {
   CopiesCluster cluster("ab", 1);

@@ -76,7 +76,7 @@ struct SchedulerCounters {
   uint64_t jobs_cancelled = 0;
   uint64_t rollbacks = 0;
   uint64_t under_replicated = 0;  // unfinished jobs with shards that lack copies
-  uint64_t quarantined = 0;  // copies that servers keep of jobs that nobody knows
+  uint64_t quarantined = 0;       // copies that servers keep of jobs that nobody knows
 };
 
 // Thread-safe. The destructor stops: calls that wait are answered UNAVAILABLE; no call may begin

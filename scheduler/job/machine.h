@@ -334,9 +334,11 @@ class JobMachine {
   void NoteTrouble(const Membership& members, int slot);
   void Configure(const Membership& members, int slot, const ChainChange& change, absl::Time now);
   void Promote(int slot);
-  bool WatchCopies(const ClusterView& cluster, int slot, absl::Time now);
+  bool WatchCopies(const ClusterView& cluster, int slot, absl::Time now,
+                   std::vector<std::string>& lost);
   bool CopiesAreLost(int slot, absl::Time now);
-  bool CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now);
+  bool CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now,
+                     std::vector<std::string>& lost);
   void TellShort(absl::Time now);
   int SlotOf(const Node& node, const ServerJobReport& report) const;
   google::protobuf::RepeatedPtrField<Trouble> TroublesOf(const std::string& node) const;

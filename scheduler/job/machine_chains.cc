@@ -121,12 +121,14 @@ bool JobMachine::NamedClosed(const Membership& members, int slot, const std::str
     return peer.kind() == PeerTrouble::CLOSED && peer.role() == SERVER && peer.name() == server &&
            peer.incarnation() == node->record.incarnation();
   };
-  for (const std::string& other : ServersOf(state_.servers(slot).chain())) {
-    const Node* const by = members.Find(other, SERVER);
-    if (other == server || by == nullptr || !by->alive) continue;
-    if (std::any_of(by->peers.begin(), by->peers.end(), names_it)) return true;
-  }
-  return false;
+  const auto says_so = [&](const CopyRecord& other) {
+    const Node* const by = members.Find(other.server(), SERVER);
+    const bool speaks = other.server() != server && by != nullptr && by->alive;
+    return speaks && std::any_of(by->peers.begin(), by->peers.end(), names_it);
+  };
+  const ChainRecord& chain = state_.servers(slot).chain();
+  return (chain.has_joining() && says_so(chain.joining())) ||
+         std::any_of(chain.members().begin(), chain.members().end(), says_so);
 }
 
 CopyFacts JobMachine::FactsOf(const Membership& members, int slot, const CopyRecord& copy) const {
@@ -206,23 +208,21 @@ void JobMachine::SeeCopies(const Membership& members, int slot) {
 void JobMachine::NoteTrouble(const Membership& members, int slot) {
   ServerView& view = servers_[slot];
   const ChainRecord& chain = state_.servers(slot).chain();
-  std::set<std::string> troubled;
-  bool more = false;
-  std::map<std::string, CopyFacts> facts;
+  std::set<std::string> troubled, fresh;
   for (const std::string& name : ServersOf(chain)) {
-    const CopyFacts& copy = facts[name] = FactsOf(members, slot, *FindCopy(chain, name));
+    const CopyFacts copy = FactsOf(members, slot, *FindCopy(chain, name));
     if (copy.alive && !copy.restarted && !copy.closed && !copy.lost) continue;
     troubled.insert(name);
-    more = more || !view.troubled.contains(name);
+    if (!view.troubled.contains(name)) fresh.insert(name);
   }
   view.troubled = troubled;
-  if (!more) return;
+  if (fresh.empty()) return;
   for (auto& [name, copy] : view.copies) {
     const Node* const node = members.Find(name, SERVER);
     const bool names_one =
         node != nullptr && !troubled.contains(name) &&
-        std::any_of(node->peers.begin(), node->peers.end(), [&troubled](const PeerTrouble& peer) {
-          return peer.kind() == PeerTrouble::CLOSED && troubled.contains(peer.name());
+        std::any_of(node->peers.begin(), node->peers.end(), [&fresh](const PeerTrouble& peer) {
+          return peer.kind() == PeerTrouble::CLOSED && fresh.contains(peer.name());
         });
     copy.counted = copy.reports - (names_one && copy.reports > 0 ? 1 : 0);
   }
@@ -284,7 +284,8 @@ void JobMachine::Promote(int slot) {
   ServerBeganAgain(slot);
 }
 
-bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time now) {
+bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time now,
+                             std::vector<std::string>& lost) {
   SeeCopies(*cluster.members, slot);
   NoteTrouble(*cluster.members, slot);
   while (true) {
@@ -300,7 +301,7 @@ bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time no
       case CopiesVerdict::kOpening:
         return false;
       case CopiesVerdict::kAway:
-        return CopiesAreAway(cluster, slot, now);
+        return CopiesAreAway(cluster, slot, now, lost);
       case CopiesVerdict::kLost:
         return CopiesAreLost(slot, now);
     }
@@ -331,7 +332,8 @@ bool JobMachine::CopiesAreLost(int slot, absl::Time now) {
   return true;
 }
 
-bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now) {
+bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now,
+                               std::vector<std::string>& lost) {
   const ChainRecord& chain = state_.servers(slot).chain();
   ServerFacts facts;
   facts.silent = absl::InfiniteDuration();
@@ -350,8 +352,7 @@ bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time 
   const std::vector<std::string> others = FreeChain(cluster, slot);
   facts.replaceable = !others.empty();
   if (JudgeServer(facts, cluster.members->lease()) != ServerVerdict::kReplace) {
-    SayAgain("ServerLost",
-             DescribeAwayCopies(ShardsOf(slot), away, facts, cluster.members->lease()), now);
+    lost.push_back(DescribeAwayCopies(ShardsOf(slot), away, facts, cluster.members->lease()));
     return false;
   }
   std::vector<std::string> names;

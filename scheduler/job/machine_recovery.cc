@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/core/mutation.h"
 #include "scheduler/job/life_cycle_sums.h"
 #include "scheduler/job/machine.h"
@@ -16,6 +18,16 @@
 
 namespace strata::scheduler {
 namespace {
+
+// What several servers are waited for with is told in one text: in several, each would be news
+// again and again behind the others.
+std::string FirstOf(const std::vector<std::string>& lost) {
+  constexpr size_t kMost = 4;
+  const size_t told = std::min(kMost, lost.size());
+  std::string text = absl::StrJoin(lost.begin(), lost.begin() + static_cast<int>(told), "; ");
+  if (lost.size() > told) absl::StrAppend(&text, "; and ", lost.size() - told, " more");
+  return text;
+}
 
 // A new head has a step in its log before it may count it as committed (R10): it is not lost.
 uint64_t LeastEnd(const ServerJobReport& report) {
@@ -49,6 +61,7 @@ bool JobMachine::IsOpen(const Membership& members, const std::string& server,
 }
 
 bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
+  std::vector<std::string> lost;
   for (int i = 0; i < state_.servers_size(); ++i) {
     const ServerSlot& slot = state_.servers(i);
     ServerView& view = servers_[i];
@@ -63,7 +76,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
       view.waits.clear();
     }
     if (slot.has_chain()) {
-      if (WatchCopies(cluster, i, now)) return true;
+      if (WatchCopies(cluster, i, now, lost)) return true;
       continue;
     }
     ServerFacts facts;
@@ -86,7 +99,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
               slot.name(), node ? node->record.data_address() : "",
               node ? node->last_seen : absl::InfinitePast(), facts, cluster.members->lease());
           if (absl::IsResourceExhausted(spare)) absl::StrAppend(&text, "; ", spare.message());
-          SayAgain("ServerLost", text, now);
+          lost.push_back(std::move(text));
         }
         break;
       case ServerVerdict::kRollBack:
@@ -99,6 +112,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
         return true;
     }
   }
+  if (!lost.empty()) SayAgain("ServerLost", FirstOf(lost), now);
   if (Replicated()) TellShort(now);
   return false;
 }

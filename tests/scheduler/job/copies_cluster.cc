@@ -131,6 +131,12 @@ std::string CopiesCluster::Says(const std::string& reason) const {
   return "";
 }
 
+size_t CopiesCluster::Events(const std::string& reason) const {
+  const GetEventsReply all = state_->Events(0, 1, 0);
+  return static_cast<size_t>(std::count_if(all.events().begin(), all.events().end(),
+                                           [&](const Event& e) { return e.reason() == reason; }));
+}
+
 // The copy after `of`, where both know the same configuration.
 SimCopy* CopiesCluster::Neighbour(const ChainMember& member, uint32_t slot, const SimCopy& of) {
   const auto process = servers_.find(member.server());
@@ -281,6 +287,8 @@ void CopiesCluster::AddCopyReport(const std::string& name, uint32_t slot, const 
   j.set_min_clock(copy.committed);
   j.set_max_clock(copy.committed);
   j.set_lane_epoch(copy.told.lane_epoch());
+  j.set_given_up_through(copy.told.given_up_through());
+  j.set_windows(copy.committed);
   CopyReport& c = *j.mutable_copy();
   c.set_log_id(copy.log_id);
   c.set_chain_epoch(copy.told.chain().chain_epoch());

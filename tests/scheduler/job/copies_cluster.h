@@ -3,6 +3,7 @@
 #ifndef STRATA_TESTS_SCHEDULER_JOB_COPIES_CLUSTER_H_
 #define STRATA_TESTS_SCHEDULER_JOB_COPIES_CLUSTER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -82,6 +83,7 @@ class CopiesCluster {
   // The last step that a worker could have seen committed, in this generation.
   uint64_t committed(int slot) const;
   std::string Says(const std::string& reason) const;
+  size_t Events(const std::string& reason) const;
   JobShards Shards() const { return state_->Shards(1); }
   // What a server is told now, in bulk.
   NodeDirective Directive(const std::string& name);

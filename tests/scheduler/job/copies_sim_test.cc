@@ -135,7 +135,7 @@ class Sim {
 };
 
 TEST_CASE("copies lose nothing that was committed", "[scheduler][chains][seeds]") {
-  const uint64_t seed = GENERATE(Catch::Generators::from_range(Seeds("copies", 1, 100)));
+  const uint64_t seed = GENERATE(Catch::Generators::from_range(Seeds("copies", 1, 50)));
   INFO("seed " << seed);
   Sim(seed).Run(150);
 }

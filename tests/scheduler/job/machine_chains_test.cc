@@ -215,6 +215,19 @@ TEST_CASE("the last copies are waited for until replaceAfter, then others take t
   }
 }
 
+TEST_CASE("several chains that are away are told in one text, once", "[scheduler][chains]") {
+  CopiesCluster cluster("ab", 2);
+  Train(cluster);
+  cluster.Kill("s0");
+  cluster.Kill("s1");
+  cluster.Pass(kLease * 3);
+  const std::string text = cluster.Says("ServerLost");
+  INFO(text);
+  CHECK(absl::StrContains(text, "shards 0-1"));
+  CHECK(absl::StrContains(text, "shards 2-3"));
+  CHECK(cluster.Events("ServerLost") <= 2);  // their leases end one after the other
+}
+
 TEST_CASE("copies that are all lost are told by name, and the job goes back",
           "[scheduler][chains]") {
   CopiesCluster cluster("ab", 1);
@@ -300,6 +313,31 @@ TEST_CASE("words of a process that is gone, and of another log, count for nothin
   j.mutable_copy()->set_log_id("an earlier one");
   cluster.Deliver(old);
   CHECK(cluster.job().servers(0).chain().joining().opened_generation() == 0);
+}
+
+TEST_CASE("a chain that changes gives up an asynchronous cut, and keeps a synchronous one",
+          "[scheduler][chains]") {
+  const std::string mode = GENERATE("bsp", "async");
+  INFO(mode);
+  CopiesCluster cluster("ab", 1, [&](JobSpec& spec) { spec.mutable_training()->set_mode(mode); });
+  Train(cluster);
+  REQUIRE(cluster.state().WantCheckpoint(1, cluster.now()).ok());
+  cluster.Until([&] { return cluster.job().cuts().pending_size() == 1; });
+  const uint64_t cut = cluster.job().cuts().pending(0).cut();
+  CHECK(cluster.Directive("s0").server_jobs(0).cuts_size() == 1);
+  CHECK(cluster.Directive("s1").server_jobs(0).cuts_size() == 0);
+  cluster.Kill("s0");
+  cluster.Until([&] { return cluster.chain(0) == "s1"; });
+  cluster.Until([&] { return cluster.job().cuts().pending_size() == 1; });
+  const ServerJobDirective head = cluster.Directive("s1").server_jobs(0);
+  REQUIRE(head.cuts_size() == 1);
+  if (mode == "bsp") {
+    CHECK(head.cuts(0).cut() == cut);
+  } else {
+    CHECK(head.cuts(0).cut() > cut);
+    CHECK(head.given_up_through() >= cut);
+  }
+  CHECK(cluster.job().left_writers());  // the head before may be writing files of it
 }
 
 TEST_CASE("copies are shown with role, zone, epoch and what they say", "[scheduler][chains]") {

@@ -60,6 +60,18 @@ TEST_CASE("a server whose name a worker took is replaced", "[scheduler][recovery
   CHECK(cluster.names() == std::vector<std::string>{spare});
 }
 
+TEST_CASE("several servers that are away are told in one text, once", "[scheduler][recovery]") {
+  RecoveryCluster cluster(2, 2);
+  cluster.Train(2);
+  for (const char* name : {"s0", "s1"}) cluster.server(name).Kill();
+  cluster.Pass(kLease * 3);
+  const std::string text = cluster.Says("ServerLost");
+  INFO(text);
+  CHECK(absl::StrContains(text, "server s0 at s0 is silent"));
+  CHECK(absl::StrContains(text, "server s1 at s1 is silent"));
+  CHECK(cluster.Events("ServerLost") <= 2);  // their leases end one after the other
+}
+
 TEST_CASE("a bad reader that nobody can replace is told, and waited for", "[scheduler][recovery]") {
   RecoveryCluster cluster(2, 2);
   cluster.Train(2);

@@ -110,7 +110,26 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
     }
     Drop(ended);
   }
+  if (link_ == nullptr) return FollowOrders(directive);
+  {
+    absl::MutexLock lock(&mu_);
+    newest_ = directive;
+  }
   FollowChain(directive);
+  FollowNewest();
+}
+
+void ServerJob::FollowNewest() {
+  absl::MutexLock following(&following_);
+  ServerJobDirective directive;
+  {
+    absl::MutexLock lock(&mu_);
+    directive = newest_;
+  }
+  FollowOrders(directive);
+}
+
+void ServerJob::FollowOrders(const ServerJobDirective& directive) {
   if (!head_) {  // cuts and sessions are the head's
     for (const auto& runner : runners_) {
       if (!plan_.synchronous) runner->CloseBelow(TaskId(directive.closed_below()));

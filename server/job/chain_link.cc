@@ -35,8 +35,8 @@ void ChainLink::Close() {
     held.swap(held_);
     disk = std::move(disk_);
   }
+  disk.reset();  // waits; what it does sets alarms
   options_.timer->Cancel(this);
-  disk.reset();  // waits
   { const absl::MutexLock lock(&calling_); }
   for (const Held& h : held) h.reply(absl::UnavailableError("the copy is being closed"));
 }

@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/wire/message_codec.h"
 #include "server/job/peer_watch.h"
 
 namespace strata::server {
-namespace {
-
-constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
-constexpr absl::Duration kLastPause = absl::Milliseconds(500);
-
-}  // namespace
-
 ChainLink::ChainLink(Options options, std::vector<LogEnd> ends, std::vector<LogEnd> committed,
                      std::vector<bool> empty)
     : options_(std::move(options)),
@@ -44,8 +35,8 @@ void ChainLink::Close() {
     held.swap(held_);
     disk = std::move(disk_);
   }
+  disk.reset();  // waits; what it does sets alarms
   options_.timer->Cancel(this);
-  disk.reset();  // waits
   { const absl::MutexLock lock(&calling_); }
   for (const Held& h : held) h.reply(absl::UnavailableError("the copy is being closed"));
 }
@@ -70,14 +61,18 @@ bool ChainLink::Configure(const ChainDirective& directive) {
   const ChainConfiguration c = ConfigurationOf(directive);
   {
     absl::MutexLock lock(&mu_);
-    const std::string before = chain_.configuration().next;
+    const ChainConfiguration before = chain_.configuration();
     if (closed_ || !chain_.Configure(c)) return false;
     directive_ = directive;
+    if (c.epoch != before.epoch) {  // whoever refused a call may know it by now
+      paused_ = false;
+      backoff_.OnSuccess();
+    }
     const int next = static_cast<int>(c.place) + 1;
     ChainMember copy;
     if (next < directive.members_size()) copy = directive.members(next);
     if (next == directive.members_size()) copy = directive.joining();
-    if (copy.data_address() != address_ || c.next != before) {
+    if (copy.data_address() != address_ || c.next != before.next) {
       address_ = copy.data_address();
       channel_ = ConnectToCopy(*options_.transport, copy);
       for (Shard& shard : shards_) {
@@ -139,68 +134,6 @@ void ChainLink::Receiving(size_t shard, uint64_t image, uint64_t bytes) {
   absl::MutexLock lock(&mu_);
   shards_[shard].image = image;
   shards_[shard].image_bytes = bytes;
-}
-
-absl::Status ChainLink::Check(const wire::ForwardFields& fields, bool question) const {
-  absl::MutexLock lock(&mu_);
-  const ChainConfiguration& c = chain_.configuration();
-  if (directive_.members_size() == 0 || fields.chain_epoch != c.epoch) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("forward.chain_epoch ", fields.chain_epoch, ": this copy goes by ", c.epoch));
-  }
-  if (fields.log_id != options_.log_id) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "forward.log_id \"", fields.log_id, "\": this copy is \"", options_.log_id, "\""));
-  }
-  bool known = false;
-  for (int i = 0; i < directive_.members_size(); ++i) {
-    const bool before = i + 1 == static_cast<int>(c.place);
-    known |= (question || before) && directive_.members(i).log_id() == fields.from_log_id;
-  }
-  known |= question && directive_.joining().log_id() == fields.from_log_id;
-  if (known || STRATA_MUTATION("chain.entries_of_anybody")) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("forward.from_log_id \"", fields.from_log_id,
-                   "\" is not the copy before this one at chain epoch ", c.epoch));
-}
-
-Buffer ChainLink::ReplyNow(const wire::ServerState& state) const {
-  wire::ForwardReply reply;
-  reply.state = state;
-  reply.chain_epoch = chain_.configuration().epoch;
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    wire::ForwardEnd end;
-    end.shard = options_.shards[i];
-    end.empty = shards_[i].empty;
-    if (!end.empty) {
-      end.step = chain_.end(i).step;
-      end.cut = chain_.end(i).cut;
-      end.committed_step = chain_.committed(i).step;
-      end.committed_cut = chain_.committed(i).cut;
-    }
-    end.image = shards_[i].image;
-    end.image_bytes = shards_[i].image_bytes;
-    reply.ends.push_back(end);
-  }
-  return wire::EncodeForwardReply(reply);
-}
-
-void ChainLink::Answer(const wire::ServerState& state, bool wait, absl::Time deadline,
-                       DataReply reply) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!closed_) {
-      Held held{{}, deadline, state, std::move(reply)};
-      for (size_t i = 0; i < shards_.size(); ++i) {
-        held.until.push_back(wait ? chain_.end(i) : LogEnd());
-      }
-      held_.push_back(std::move(held));
-      reply = nullptr;
-      if (wait) WakeAt(deadline);
-    }
-  }
-  if (reply) return reply(absl::UnavailableError("the copy is being closed"));
-  Pump();
 }
 
 void ChainLink::WakeAt(absl::Time when) {
@@ -336,76 +269,6 @@ bool ChainLink::FillImage(const ReplicaChain::Part& part, Out& out) {
   out.message.images.push_back(shard.chunk->View(options_.shards[part.shard]));
   out.chunks.push_back(*std::exchange(shard.chunk, std::nullopt));
   return true;
-}
-
-void ChainLink::Read(size_t shard, LogEnd after) {
-  chain_.SetReady(shard, false);
-  disk_->Post(
-      [this, shard, after, through = chain_.end(shard)] { ReadNow(shard, after, through); });
-}
-
-void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
-  auto entries = ReadChainEntries(*options_.log, options_.shards[shard], 0, after, through,
-                                  kMostBytes / (2 * shards_.size()));
-  {
-    absl::MutexLock lock(&mu_);
-    if (entries.ok()) {
-      ChainEntries& here = shards_[shard].entries;
-      if (entries->back()->end < here.after()) {
-        here.Restart(entries->back()->end);  // what follows is read, too
-      }
-      here.Prepend(after, *std::move(entries));
-      chain_.SetReady(shard, true);
-    } else {
-      if (absl::IsOutOfRange(entries.status())) trouble_ = entries.status();
-      LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
-                 << " next=retry error=\"" << entries.status() << '"';
-      ReadyAt(shard, options_.timer->Now() + kLastPause);
-    }
-  }
-  Pump();
-}
-
-void ChainLink::ReadImage(size_t shard, uint64_t offset) {
-  chain_.SetReady(shard, false);
-  disk_->Post([this, shard, offset] { ReadImageNow(shard, offset); });
-}
-
-// The disk's work of a link is done one piece after the other: nobody else touches the source.
-void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
-  absl::Status s = Failpoint("server.chain.image");
-  std::unique_ptr<ImageSource> source;
-  {
-    absl::MutexLock lock(&mu_);
-    source = std::move(shards_[shard].source);
-  }
-  if (s.ok() && (source == nullptr || offset == 0)) {
-    auto opened = ImageSource::Open(options_.folder, options_.shards[shard]);
-    s = opened.status();
-    source = opened.ok() ? *std::move(opened) : nullptr;
-    offset = 0;
-  }
-  absl::StatusOr<ImageChunk> chunk = s.ok() ? source->Read(offset) : absl::StatusOr<ImageChunk>(s);
-  if (absl::IsNotFound(s)) {
-    absl::ReaderMutexLock calling(&calling_);
-    options_.want_image(shard);
-  }
-  const absl::Time now = options_.timer->Now();
-  {
-    absl::MutexLock lock(&mu_);
-    shards_[shard].source = std::move(source);
-    if (chunk.ok()) {
-      shards_[shard].chunk = *std::move(chunk);
-      ReadyAt(shard, std::max(now, pace_.Took(now, shards_[shard].chunk->data.size())));
-    } else {
-      if (!absl::IsNotFound(chunk.status())) {
-        LOG(ERROR) << "image_not_sent job=" << options_.job.value
-                   << " shard=" << options_.shards[shard].value << " next=retry error=\""
-                   << chunk.status() << '"';
-      }
-      ReadyAt(shard, now + kFirstPause);
-    }
-  }
 }
 
 void ChainLink::Send(Out out) {

@@ -65,6 +65,10 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   static constexpr absl::Duration kWait = absl::Seconds(1);      // a reply is held so long
   static constexpr absl::Duration kPatience = absl::Seconds(5);  // beyond that
 
+  // Between a broken call and the next one.
+  static constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+  static constexpr absl::Duration kLastPause = absl::Milliseconds(500);
+
   // `ends`, `committed`: as ReplicaChain's. `empty`: shards that wait for an image.
   ChainLink(Options options, std::vector<LogEnd> ends, std::vector<LogEnd> committed,
             std::vector<bool> empty);

@@ -170,6 +170,10 @@ class ServerJob {
   using Post = std::function<void(ShardRunner& runner, size_t part)>;
   void Dispatch(Call& call, const std::vector<size_t>& named, const Post& post);
 
+  // What a directive says of cuts, tasks and sessions; of a copy the newest one's, also when it
+  // becomes the head later.
+  void FollowOrders(const ServerJobDirective& directive);
+  void FollowNewest();
   // Of a copy: the scheduler's newest configuration.
   std::shared_ptr<ChainLink> MakeLink(const OpenedJob& opened);
   void FollowChain(const ServerJobDirective& directive);
@@ -224,7 +228,9 @@ class ServerJob {
   LaneSessions lane_sessions_ ABSL_GUARDED_BY(mu_);  // told; shards may not have it yet
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> wanted_images_ ABSL_GUARDED_BY(mu_);  // by shard: for the copy after this one
-  ChainDirective chain_ ABSL_GUARDED_BY(mu_);             // told; the link may not have it yet
+  absl::Mutex following_ ABSL_ACQUIRED_BEFORE(mu_);
+  ServerJobDirective newest_ ABSL_GUARDED_BY(mu_);  // of a copy
+  ChainDirective chain_ ABSL_GUARDED_BY(mu_);       // told; the link may not have it yet
   absl::Status copy_trouble_ ABSL_GUARDED_BY(mu_);
   bool waits_ ABSL_GUARDED_BY(mu_) = false;  // for copies, as shards were told
   absl::Mutex posting_;                      // held shared while posting to runners

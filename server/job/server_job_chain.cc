@@ -131,6 +131,16 @@ void ServerJob::FollowChain(const ServerJobDirective& directive) {
   }
   const auto go_by = [this, chain, head = c.place == 0] {
     if (!link_->Configure(chain)) return;
+    if (head && !head_) {
+      ServerJobDirective newest;
+      {
+        absl::MutexLock lock(&mu_);
+        newest = newest_;
+      }
+      FollowSessions(newest);  // before anybody's push is taken
+      head_ = true;
+      FollowNewest();
+    }
     head_ = head;
     WatchNeighbours(chain);
   };

@@ -162,6 +162,28 @@ TEST_CASE("a promoted copy has every step that was shown, and forwards what the 
   REQUIRE(copies[2].Hash(3) == references[3].Hash());
 }
 
+TEST_CASE("a promoted head goes by the sessions and cuts of the directive that made it one",
+          "[chain]") {
+  Copies copies(2);
+  copies.Open(0);
+  copies.Open(1);
+  ServerJobDirective d = copies.Directive(0, 1, {0, 1});
+  d.set_lane_epoch(4);
+  d.set_lane_sessions_known(true);
+  d.add_lane_sessions(77);  // not that of the bench
+  CutDirective* cut = d.add_cuts();
+  cut->set_cut(1);
+  cut->set_step(0);
+  copies.Job(0)->Follow(d);
+  copies.Tell(1, 1, {0, 1});
+  copies.Pass();
+  copies.OpenSession(0);
+  CHECK(absl::IsPermissionDenied(copies[0].PushStep(1, 1, {{0, 1}}).status()));
+  CHECK(copies.Job(0)->Report().lane_epoch() == 4);
+  REQUIRE(copies.Job(0)->Report().cuts_size() == 1);
+  CHECK(copies.Job(0)->Report().cuts(0).state() == CutReport::DONE);
+}
+
 TEST_CASE("a head that begins anew shows its last step when the next copy has it", "[chain]") {
   const auto references = References(1, 1, 2);
   Copies copies(2);

@@ -56,10 +56,10 @@ class Copies {
   }
   void SetLog(size_t i, std::string log_id) { logs_[i] = std::move(log_id); }
 
-  // The configuration of `epoch`, told to that copy alone.
-  void Tell(size_t i, uint64_t epoch, const std::vector<size_t>& members,
-            std::optional<size_t> joining = std::nullopt, uint32_t learners = 0,
-            uint32_t min_replicas = 1) {
+  // The configuration of `epoch`, as that copy hears it.
+  ServerJobDirective Directive(size_t i, uint64_t epoch, const std::vector<size_t>& members,
+                               std::optional<size_t> joining = std::nullopt, uint32_t learners = 0,
+                               uint32_t min_replicas = 1) {
     ServerJobDirective d;
     d.set_map_epoch(5);
     ChainDirective& chain = *d.mutable_chain();
@@ -72,7 +72,12 @@ class Copies {
     if (joining == i) chain.set_place(static_cast<uint32_t>(members.size()));
     chain.set_full(static_cast<uint32_t>(members.size()) - learners);
     chain.set_min_replicas(min_replicas);
-    Job(i)->Follow(d);
+    return d;
+  }
+  void Tell(size_t i, uint64_t epoch, const std::vector<size_t>& members,
+            std::optional<size_t> joining = std::nullopt, uint32_t learners = 0,
+            uint32_t min_replicas = 1) {
+    Job(i)->Follow(Directive(i, epoch, members, joining, learners, min_replicas));
     copies_[i]->pool_.RunAll();
   }
   void TellAll(uint64_t epoch, const std::vector<size_t>& members,

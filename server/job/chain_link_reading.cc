@@ -1,0 +1,82 @@
+// ChainLink: what is read from disk for the next copy.
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/runtime/base/failpoints.h"
+#include "server/job/chain_link.h"
+
+namespace strata::server {
+
+void ChainLink::Read(size_t shard, LogEnd after) {
+  chain_.SetReady(shard, false);
+  disk_->Post(
+      [this, shard, after, through = chain_.end(shard)] { ReadNow(shard, after, through); });
+}
+
+void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
+  auto entries = ReadChainEntries(*options_.log, options_.shards[shard], 0, after, through,
+                                  kMostBytes / (2 * shards_.size()));
+  {
+    absl::MutexLock lock(&mu_);
+    if (entries.ok()) {
+      ChainEntries& here = shards_[shard].entries;
+      if (entries->back()->end < here.after()) {
+        here.Restart(entries->back()->end);  // what follows is read, too
+      }
+      here.Prepend(after, *std::move(entries));
+      chain_.SetReady(shard, true);
+    } else {
+      if (absl::IsOutOfRange(entries.status())) trouble_ = entries.status();
+      LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
+                 << " next=retry error=\"" << entries.status() << '"';
+      ReadyAt(shard, options_.timer->Now() + kLastPause);
+    }
+  }
+  Pump();
+}
+
+void ChainLink::ReadImage(size_t shard, uint64_t offset) {
+  chain_.SetReady(shard, false);
+  disk_->Post([this, shard, offset] { ReadImageNow(shard, offset); });
+}
+
+// The disk's work of a link is done one piece after the other: nobody else touches the source.
+void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
+  absl::Status s = Failpoint("server.chain.image");
+  std::unique_ptr<ImageSource> source;
+  {
+    absl::MutexLock lock(&mu_);
+    source = std::move(shards_[shard].source);
+  }
+  if (s.ok() && (source == nullptr || offset == 0)) {
+    auto opened = ImageSource::Open(options_.folder, options_.shards[shard]);
+    s = opened.status();
+    source = opened.ok() ? *std::move(opened) : nullptr;
+    offset = 0;
+  }
+  absl::StatusOr<ImageChunk> chunk = s.ok() ? source->Read(offset) : absl::StatusOr<ImageChunk>(s);
+  if (absl::IsNotFound(s)) {
+    absl::ReaderMutexLock calling(&calling_);
+    options_.want_image(shard);
+  }
+  const absl::Time now = options_.timer->Now();
+  {
+    absl::MutexLock lock(&mu_);
+    shards_[shard].source = std::move(source);
+    if (chunk.ok()) {
+      shards_[shard].chunk = *std::move(chunk);
+      ReadyAt(shard, std::max(now, pace_.Took(now, shards_[shard].chunk->data.size())));
+    } else {
+      if (!absl::IsNotFound(chunk.status())) {
+        LOG(ERROR) << "image_not_sent job=" << options_.job.value
+                   << " shard=" << options_.shards[shard].value << " next=retry error=\""
+                   << chunk.status() << '"';
+      }
+      ReadyAt(shard, now + kFirstPause);
+    }
+  }
+}
+
+}  // namespace strata::server

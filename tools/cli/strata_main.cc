@@ -16,6 +16,7 @@
 #include "tools/cli/checkpoint/commands.h"
 #include "tools/cli/checkpoint/delta_command.h"
 #include "tools/cli/cluster/commands.h"
+#include "tools/cli/context/commands.h"
 #include "tools/cli/data/commands.h"
 #include "tools/cli/data/estimate_command.h"
 #include "tools/cli/describe/explain_command.h"
@@ -56,6 +57,10 @@ struct Runner {
   ExitCode operator()(const CertsRenewOptions& o) const { return RunCertsRenew(o); }
   ExitCode operator()(const CertsRevokeOptions& o) const { return RunCertsRevoke(o); }
   ExitCode operator()(const CertsShowOptions& o) const { return RunCertsShow(o); }
+  ExitCode operator()(const ContextAddOptions& o) const { return RunContextAdd(o); }
+  ExitCode operator()(const ContextUseOptions& o) const { return RunContextUse(o); }
+  ExitCode operator()(const ContextListOptions& o) const { return RunContextList(o); }
+  ExitCode operator()(const ContextRemoveOptions& o) const { return RunContextRemove(o); }
   ExitCode operator()(const CheckpointCreateOptions& o) const { return RunCheckpointCreate(o); }
   ExitCode operator()(const CheckpointListOptions& o) const { return RunCheckpointList(o); }
   ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }

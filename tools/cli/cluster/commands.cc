@@ -24,7 +24,6 @@
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/cluster/cluster_dir.h"
@@ -32,6 +31,9 @@
 #include "tools/cli/cluster/process.h"
 #include "tools/cli/cluster/supervisor.h"
 #include "tools/cli/cluster/tail.h"
+#include "tools/cli/context/choice.h"
+#include "tools/cli/context/context_file.h"
+#include "tools/cli/context/contexts.h"
 
 namespace strata {
 namespace {
@@ -42,8 +44,23 @@ constexpr uint32_t kRestartsBeforeGivingUp = 4;
 
 std::string FolderOf(const std::string& given) {
   if (!given.empty()) return ClusterDir(given).path();
-  absl::StatusOr<Context> context = ReadContext();
-  return context.ok() ? context->dir : ClusterDir("./strata-run").path();
+  const std::string folder = FolderOfContext();
+  return folder.empty() ? ClusterDir("./strata-run").path() : folder;
+}
+
+// A cluster that is down has no name.
+void ForgetContext(const ClusterDir& dir) {
+  const absl::StatusOr<Contexts> contexts = ReadContexts();
+  absl::Status forgotten = contexts.status();
+  if (contexts.ok() && HasContextOfFolder(*contexts, dir.path())) {
+    forgotten = ChangeContexts([&](Contexts& all) {
+      RemoveContextOfFolder(dir.path(), all);
+      return absl::OkStatus();
+    });
+  }
+  if (forgotten.ok()) return;
+  std::fprintf(stderr, "strata: the cluster's context stays: %s\n",
+               std::string(forgotten.message()).c_str());
 }
 
 // What a process that does not come up has said last.
@@ -179,6 +196,7 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
     if (!absolute.ok()) return absolute.status();
     config.data_roots.push_back(*std::move(absolute));
   }
+  config.insecure = true;
   status = dir.WriteConfig(config);
   if (!status.ok()) return status;
   const LogSizes before = SizesOfLogs(dir);
@@ -215,7 +233,8 @@ ExitCode RunUp(const UpOptions& options) {
     return kExitInterrupted;
   }
   if (!cluster.ok()) return ReportError(cluster.status());
-  const absl::Status written = WriteContext({scheduler, dir.path()});
+  const absl::Status written = ChangeContexts(
+      [&](Contexts& contexts) { return UseContextOfFolder(dir.path(), scheduler, "", contexts); });
   if (!written.ok()) {
     std::fprintf(stderr, "strata: %s; name the cluster with --scheduler %s\n",
                  std::string(written.message()).c_str(), scheduler.c_str());
@@ -237,13 +256,12 @@ ExitCode RunDown(const DownOptions& options) {
   const ClusterDir dir(FolderOf(options.dir));
   absl::StatusOr<ClusterState> state = dir.ReadState();
   if (!state.ok()) {
-    const absl::Status removed = RemoveContext(dir.path());
-    if (!removed.ok()) return ReportError(removed);
+    ForgetContext(dir);
     return ReportError(absl::NotFoundError(absl::StrCat("no cluster is running in ", dir.path())));
   }
-  absl::Status status = StopAll(dir, *state, absl::Seconds(options.timeout_seconds));
-  if (status.ok()) status = RemoveContext(dir.path());
+  const absl::Status status = StopAll(dir, *state, absl::Seconds(options.timeout_seconds));
   if (!status.ok()) return ReportError(status);
+  ForgetContext(dir);
   if (options.json) {
     nlohmann::ordered_json stopped = nlohmann::ordered_json::array();
     for (const ProcessState& p : state->processes) stopped.push_back(p.name);

@@ -13,17 +13,16 @@
 #include "absl/time/time.h"
 #include "proto/core/partition.h"
 #include "proto/job/tables/model_tables.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "storage/row/layout.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/job_watch.h"
 #include "tools/cli/checkpoint/commands.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
 #include "tools/cluster/checkpoint/row_life.h"
@@ -173,17 +172,16 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
 }
 
 absl::StatusOr<RowReport> FromJob(const GetRowOptions& o) {
-  auto address = SchedulerAddress(o.scheduler);
-  if (!address.ok()) return address.status();
   KnownLease lease;
-  auto client = MakeGrpcSchedulerClient(*address, &lease);
+  auto client = ConnectScheduler(o.cluster, &lease);
+  if (!client.ok()) return client.status();
   absl::StatusOr<RowReport> row = absl::UnknownError("");
   // A shard map that changed on the way is asked for once more.
   for (int attempt = 0; attempt < 2; ++attempt) {
-    auto shards = client->GetShards(ParseJobRef(o.job), kCallTimeout);
+    auto shards = (*client)->GetShards(ParseJobRef(o.job), kCallTimeout);
     if (!shards.ok()) return shards.status();
     if (IsFinal(shards->state())) {
-      auto where = CheckpointOfJob(o.scheduler, o.job);
+      auto where = CheckpointOfJob(o.cluster, o.job);
       if (!where.ok()) return where.status();
       std::fprintf(stderr, "job %s is %s: from its checkpoint\n", shards->name().c_str(),
                    StateName(shards->state()).c_str());

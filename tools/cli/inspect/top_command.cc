@@ -18,11 +18,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/inspect/top_scrape.h"
 #include "tools/cli/inspect/top_table.h"
 
@@ -163,16 +162,15 @@ ExitCode Live(SchedulerClient& client, const TopOptions& options, std::vector<To
 }  // namespace
 
 ExitCode RunTop(const TopOptions& options) {
-  auto address = SchedulerAddress(options.scheduler);
-  if (!address.ok()) return ReportError(address.status());
-  auto client = MakeGrpcSchedulerClient(*address);
-  auto before = Take(*client);
+  auto client = ConnectScheduler(options.cluster);
+  if (!client.ok()) return ReportError(client.status());
+  auto before = Take(**client);
   if (!before.ok()) return ReportError(before.status());
   if (!options.once && isatty(STDOUT_FILENO) != 0) {
-    return Live(*client, options, *std::move(before));
+    return Live(**client, options, *std::move(before));
   }
   Pause(absl::Seconds(options.interval_seconds), nullptr);
-  auto now = Take(*client);
+  auto now = Take(**client);
   if (!now.ok()) return ReportError(now.status());
   const std::vector<TopRow> rows = TopRows(*before, *now);
   Show(rows, options.json, false);

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/path_policy.h"
@@ -32,6 +34,9 @@ struct SchedulerOptions {
   std::string version = "strata";
   // Where jobs may keep checkpoints and begin from some (--data-root). Default: anywhere.
   PathPolicy paths = {};
+  // That of its certificate: a new store is of that cluster, and one of another cluster is refused.
+  // Nothing: a new store's is drawn.
+  std::optional<ClusterId> cluster = {};
   // Draws the cluster's id, if the store is new, and jobs' UIDs; outlives the scheduler.
   IdSource* ids = IdSource::System();
   // The store ends with the process, and the cluster with it.
@@ -71,6 +76,7 @@ class Scheduler : public SchedulerClient {
  public:
   // Reads the store; jobs, sessions and generations go on where they were, and no session lapses
   // for one full lease. DATA_LOSS: a record cannot be read. INVALID_ARGUMENT: options.
+  // FAILED_PRECONDITION: the store is of another cluster than `cluster`.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Start(SchedulerOptions options);
 
   // Answers calls that wait with UNAVAILABLE, and all later ones. Stores how long jobs have

@@ -40,6 +40,13 @@ absl::Status SchedulerImpl::Open() {
     auto records = store_->Read();
     if (!records.ok()) return records.status();
     if (absl::Status s = state_.Restore(*records, timer_->Now()); !s.ok()) return s;
+    if (cluster_.has_value() && state_.cluster_id() != cluster_->text()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "this scheduler's folder (--dir) is of cluster ", state_.cluster_id(),
+          ", and its certificate (--certs) of cluster ", cluster_->text(),
+          "; give it a certificate of the folder's cluster (strata certs init --cluster), or a new "
+          "folder"));
+    }
     state_.AwaitLocks();
     if (!restored_) state_.Started(timer_->Now(), DrawId<StartId>(*ids_));
     locks_ = std::make_unique<CheckpointLocks>(

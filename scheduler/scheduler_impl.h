@@ -50,8 +50,10 @@ class SchedulerImpl : public Scheduler {
         ids_(options.ids),
         transient_(options.transient),
         await_files_(options.await_files),
+        cluster_(options.cluster),
         store_(std::move(options.store)),
-        state_(options.lease, DrawId<ClusterId>(*options.ids), options.transient),
+        state_(options.lease, cluster_.has_value() ? *cluster_ : DrawId<ClusterId>(*options.ids),
+               options.transient),
         news_(std::move(options.log)),
         looks_(options.timer, std::move(options.paths)),
         files_(options.timer) {}
@@ -209,6 +211,7 @@ class SchedulerImpl : public Scheduler {
   IdSource* const ids_;
   const bool transient_;
   const bool await_files_;
+  const std::optional<ClusterId> cluster_;  // of the certificate
   std::thread ticker_;
   std::unique_ptr<CheckpointLocks> locks_;  // constant after Open
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/process_tls.h"
+#include "proto/runtime/transport/tls_credentials.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/rocks_metadata_store.h"
@@ -33,6 +36,7 @@ struct Flags {
   std::string failpoints;
   std::vector<std::string> data_roots;
   int lease_ms = 10000;
+  std::string certs;
   bool insecure = false;
   bool restored = false;
 };
@@ -68,7 +72,10 @@ std::vector<Metric> Metrics(const Scheduler& scheduler) {
 
 absl::Status Serve(const Flags& flags, const std::string& program) {
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return s;
-  const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  const auto tls = ProcessTls::Open(
+      {.folder = flags.certs, .insecure = flags.insecure, .role = Role::kScheduler});
+  if (!tls.ok()) return tls.status();
+  const BindScope scope = ScopeOf(*tls, flags.insecure);
   // Before anything is made on disk.
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat("--listen: ", s.message()));
@@ -83,17 +90,19 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   if (!daemon.ok()) return daemon.status();
   auto store = OpenRocksMetadataStore(absl::StrCat(flags.directory, "/metadata"));
   if (!store.ok()) return store.status();
-  auto scheduler =
-      Scheduler::Start({.store = *std::move(store),
-                        .lease = absl::Milliseconds(flags.lease_ms),
-                        .paths = *paths,
-                        .restored = flags.restored,
-                        .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
+  auto scheduler = Scheduler::Start(
+      {.store = *std::move(store),
+       .lease = absl::Milliseconds(flags.lease_ms),
+       .paths = *paths,
+       .cluster = *tls == nullptr ? std::nullopt : std::optional((*tls)->self().cluster),
+       .restored = flags.restored,
+       .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   auto service = SchedulerService::Start({.scheduler = scheduler->get(),
                                           .address = flags.listen,
                                           .scope = scope,
+                                          .tls = *tls,
                                           .lease = absl::Milliseconds(flags.lease_ms)});
   if (!service.ok()) return service.status();
   (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
@@ -130,6 +139,9 @@ int Main(int argc, char** argv) {
   app.add_flag("--restored", flags.restored,
                "for one start: --dir comes from an older copy. Nodes are only heard for a lease; "
                "then jobs that the copy says go on begin again from their newest checkpoints");
+  app.add_option("--certs", flags.certs,
+                 "folder with ca.crt, tls.crt and tls.key of this process (strata certs issue), as "
+                 "CERTS/scheduler/NAME/current: TLS, and everybody is asked who he is");
   app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
   try {
     app.parse(argc, argv);
@@ -145,4 +157,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace strata::scheduler
 
-int main(int argc, char** argv) { return strata::scheduler::Main(argc, argv); }
+int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
+  return strata::scheduler::Main(argc, argv);
+}

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
@@ -22,78 +23,132 @@ namespace {
 
 constexpr absl::Duration kDrain = absl::Seconds(2);
 
-template <typename Reply>
-grpc::Status Answer(absl::StatusOr<Reply> result, Reply* reply) {
-  if (!result.ok()) return ToGrpc(result.status());
-  *reply = *std::move(result);
-  return grpc::Status::OK;
+// A node reports under the name and the role of its certificate alone. PERMISSION_DENIED.
+absl::Status CheckNode(const Caller& caller, const NodeReport& report) {
+  if (!caller.asked) return absl::OkStatus();
+  const NodeRole role = caller.role == Role::kServer ? SERVER : WORKER;
+  if ((report.name() == caller.name && report.role() == role) ||
+      STRATA_MUTATION("rpc_policy.node_takes_another_name")) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      RoleName(caller.role), "/", caller.name, " reports as ", NodeRole_Name(report.role()), " \"",
+      report.name(), "\", and its certificate is of neither; start it with --name ", caller.name,
+      ", or issue a certificate for that name: strata certs issue"));
 }
 
 class Handlers final : public strata::Scheduler::Service {
  public:
-  Handlers(SchedulerClient* scheduler, absl::Duration lease)
-      : scheduler_(scheduler), lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(lease))) {}
+  explicit Handlers(const SchedulerServiceOptions& options)
+      : scheduler_(options.scheduler),
+        tls_(options.tls),
+        lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(options.lease))) {}
 
   grpc::Status Sync(grpc::ServerContext* context, const NodeReport* request,
                     NodeDirective* reply) override {
-    return Answer(scheduler_->Sync(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kSync, reply, [&](const Caller& caller, absl::Duration left) {
+      const absl::Status own = CheckNode(caller, *request);
+      return own.ok() ? scheduler_->Sync(*request, left) : absl::StatusOr<NodeDirective>(own);
+    });
   }
   grpc::Status Submit(grpc::ServerContext* context, const SubmitRequest* request,
                       SubmitReply* reply) override {
-    return Answer(scheduler_->Submit(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kSubmit, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->Submit(*request, left);
+    });
   }
   grpc::Status GetJob(grpc::ServerContext* context, const JobRef* request,
                       JobStatus* reply) override {
-    return Answer(scheduler_->GetJob(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kGetJob, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->GetJob(*request, left);
+    });
   }
   grpc::Status ListJobs(grpc::ServerContext* context, const ListJobsRequest*,
                         ListJobsReply* reply) override {
-    return Answer(scheduler_->ListJobs(Begin(context)), reply);
+    return Serve(context, Rpc::kListJobs, reply,
+                 [&](const Caller&, absl::Duration left) { return scheduler_->ListJobs(left); });
   }
   grpc::Status CancelJob(grpc::ServerContext* context, const JobRef* request,
                          JobStatus* reply) override {
-    return Answer(scheduler_->CancelJob(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kCancelJob, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->CancelJob(*request, left);
+    });
   }
   grpc::Status CreateCheckpoint(grpc::ServerContext* context,
                                 const CreateCheckpointRequest* request,
                                 CreateCheckpointReply* reply) override {
-    return Answer(scheduler_->CreateCheckpoint(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kCreateCheckpoint, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->CreateCheckpoint(*request, left);
+    });
   }
   grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest*,
                           ClusterStatus* reply) override {
-    return Answer(scheduler_->GetCluster(Begin(context)), reply);
+    return Serve(context, Rpc::kGetCluster, reply, [&](const Caller&, absl::Duration left) {
+      absl::StatusOr<ClusterStatus> cluster = scheduler_->GetCluster(left);
+      if (cluster.ok()) SayWhoIsAsked(*cluster);
+      return cluster;
+    });
   }
   grpc::Status GetShards(grpc::ServerContext* context, const JobRef* request,
                          JobShards* reply) override {
-    return Answer(scheduler_->GetShards(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kGetShards, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->GetShards(*request, left);
+    });
   }
   grpc::Status GetEvents(grpc::ServerContext* context, const GetEventsRequest* request,
                          GetEventsReply* reply) override {
-    return Answer(scheduler_->GetEvents(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kGetEvents, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->GetEvents(*request, left);
+    });
   }
   grpc::Status SettleQuarantine(grpc::ServerContext* context,
                                 const SettleQuarantineRequest* request,
                                 SettleQuarantineReply* reply) override {
-    return Answer(scheduler_->SettleQuarantine(*request, Begin(context)), reply);
+    return Serve(context, Rpc::kSettleQuarantine, reply, [&](const Caller&, absl::Duration left) {
+      return scheduler_->SettleQuarantine(*request, left);
+    });
   }
 
  private:
-  // Says the lease; returns what is left of the caller's deadline.
-  absl::Duration Begin(grpc::ServerContext* context) {
+  void SayWhoIsAsked(ClusterStatus& cluster) const {
+    cluster.set_insecure(tls_ == nullptr);
+    if (tls_ == nullptr) return;
+    const auto mine = tls_->source()->Current();
+    cluster.set_certificate_not_after_unix_ms(
+        absl::ToUnixMillis(mine->certificate.facts.valid.until));
+  }
+
+  // Says the lease; asks who calls, and whether he may; gives `call` that, and what is left of the
+  // deadline.
+  template <typename Reply, typename Call>
+  grpc::Status Serve(grpc::ServerContext* context, Rpc rpc, Reply* reply, const Call& call) {
     if (!STRATA_MUTATION("keepalive.lease_untold")) {
       context->AddInitialMetadata(kLeaseMetadata, lease_ms_);
     }
-    return TimeLeft(context->raw_deadline());
+    const auto caller = AdmitCall(tls_, *context, rpc);
+    if (!caller.ok()) return ToGrpc(Refusal(rpc, caller.status()));
+    absl::StatusOr<Reply> result = call(*caller, TimeLeft(context->raw_deadline()));
+    if (!result.ok()) return ToGrpc(result.status());
+    *reply = *std::move(result);
+    return grpc::Status::OK;
+  }
+
+  // To a node UNAUTHENTICATED says that its session is over, and it would stop its jobs: one whose
+  // certificate is no good goes on, as while the scheduler is away, until it has a good one or its
+  // lease lapses.
+  static absl::Status Refusal(Rpc rpc, const absl::Status& why) {
+    if (rpc != Rpc::kSync || !absl::IsUnauthenticated(why)) return why;
+    return absl::PermissionDeniedError(why.message());
   }
 
   SchedulerClient* const scheduler_;
+  const std::shared_ptr<ProcessTls> tls_;
   const std::string lease_ms_;
 };
 
 class SchedulerServiceImpl : public SchedulerService {
  public:
-  explicit SchedulerServiceImpl(const SchedulerServiceOptions& options)
-      : handlers_(options.scheduler, options.lease) {}
+  explicit SchedulerServiceImpl(const SchedulerServiceOptions& options) : handlers_(options) {}
 
   ~SchedulerServiceImpl() override {
     if (started_.server == nullptr) return;
@@ -107,7 +162,9 @@ class SchedulerServiceImpl : public SchedulerService {
     quota.SetMaxThreads(options.max_threads);
     builder.SetResourceQuota(quota);
     builder.RegisterService(&handlers_);
-    auto started = StartGrpcServer(builder, options.address, options.scope, options.lease);
+    auto started =
+        StartGrpcServer(builder, options.address, options.scope,
+                        options.tls == nullptr ? nullptr : options.tls->ForPort(), options.lease);
     if (!started.ok()) return started.status();
     started_ = *std::move(started);
     return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 
 namespace strata::scheduler {
@@ -20,6 +21,8 @@ struct SchedulerServiceOptions {
   // "host:port"; port 0 takes a free one.
   std::string address = "127.0.0.1:0";
   BindScope scope = BindScope::kLoopbackOnly;
+  // What the port shows, and whom it lets in. Null: nobody is asked.
+  std::shared_ptr<ProcessTls> tls = nullptr;
   // Calls at once; a long poll holds a thread, so this is nodes + clients + a few. Further calls
   // are answered RESOURCE_EXHAUSTED.
   int max_threads = 1024;

@@ -8,7 +8,7 @@
 
 namespace strata::server {
 
-void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
+void DataService::Handle(const Caller& caller, DataMethod method, Buffer request, DataReply reply) {
   const auto index = static_cast<size_t>(method);
   if (index >= counters_.size()) {
     return reply(absl::UnimplementedError(absl::StrCat("method ", index, " of the data plane")));

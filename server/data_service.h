@@ -22,7 +22,7 @@ namespace strata::server {
 // Thread-safe. No bytes crash it; what is wrong with them is the reply.
 class DataService : public DataHandler {
  public:
-  void Handle(DataMethod method, Buffer request, DataReply reply) override;
+  void Handle(const Caller& caller, DataMethod method, Buffer request, DataReply reply) override;
 
   void Add(std::shared_ptr<ServerJob> job);
   // The job is gone from here; whoever is using it still finishes with it.

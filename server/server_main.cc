@@ -22,6 +22,8 @@
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/process_tls.h"
+#include "proto/runtime/transport/tls_credentials.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
 #include "server/leave_cluster.h"
@@ -52,6 +54,7 @@ struct Flags {
   uint64_t pinned_bytes = uint64_t{4} << 30;
   std::string memory_bytes = "0", disk_bytes = "0", gpu_bytes = "0";
   std::string machine_id;
+  std::string certs;
   bool insecure = false;
   bool leave_cluster = false;
 };
@@ -92,7 +95,12 @@ int Run(const Flags& flags, const char* program) {
   }
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
-  const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  const auto tls = ProcessTls::Open({.folder = flags.certs,
+                                     .insecure = flags.insecure,
+                                     .role = Role::kServer,
+                                     .name = flags.name});
+  if (!tls.ok()) return Fail(tls.status());
+  const BindScope scope = ScopeOf(*tls, flags.insecure);
   // Before anything is made on disk.
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
     return Fail(absl::Status(s.code(), "--listen: " + std::string(s.message())));
@@ -108,10 +116,11 @@ int Run(const Flags& flags, const char* program) {
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
   KnownLease lease;
-  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, &lease);
+  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, *tls, &lease);
   GrpcTransportOptions transport_options;
   transport_options.scope = scope;
   transport_options.lease = &lease;
+  transport_options.tls = *tls;
   auto transport = MakeGrpcTransport(transport_options);
   server::ServerOptions options;
   options.name = flags.name;
@@ -173,6 +182,7 @@ int Run(const Flags& flags, const char* program) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
   strata::Flags flags;
   flags.name = "server-" + std::to_string(getpid());
   CLI::App app{"Strata server: owns shards of the parameters."};
@@ -247,6 +257,9 @@ int main(int argc, char** argv) {
   app.add_flag("--leave-cluster", flags.leave_cluster,
                "Forget the cluster that this server belongs to, and end; refused while it holds "
                "jobs");
+  app.add_option("--certs", flags.certs,
+                 "Folder with ca.crt, tls.crt and tls.key of this process (strata certs issue), as "
+                 "CERTS/server/NAME/current: TLS, and everybody is asked who he is");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {
     app.parse(argc, argv);

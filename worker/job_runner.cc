@@ -260,6 +260,7 @@ class Runner {
     options.member = member;
     options.sequences = o_.sequences;
     options.transport = o_.transport;
+    options.caller = o_.caller;
     options.timer = o_.timer;
     options.data = o_.data;
     options.threads = o_.threads;

@@ -25,6 +25,7 @@ struct JobRunnerOptions {
   JobWork* work = nullptr;                       // outlives the runner, which runs there
   std::string queue;                             // of this very job
   DataTransport* transport = nullptr;            // outlives the runner
+  Caller caller;                                 // as who it calls servers
   DataAccess* data = nullptr;                    // outlives the runner
   PathPolicy paths = {};                         // where the job may read and write
   SequenceCounter* sequences = nullptr;          // of all sessions; outlives the runner

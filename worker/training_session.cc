@@ -31,6 +31,21 @@
 namespace strata {
 namespace {
 
+// The same caller, who shows what `session` has.
+Caller CallerOf(Caller caller, std::shared_ptr<const HeldSession> session) {
+  if (caller.asked) caller.jobs = std::move(session);
+  return caller;
+}
+
+std::vector<DataPeer> Peers(const WorkerJobDirective& directive) {
+  std::vector<DataPeer> peers;
+  for (int s = 0; s < directive.server_addresses_size(); ++s) {
+    peers.push_back({directive.server_addresses(s),
+                     s < directive.server_names_size() ? directive.server_names(s) : ""});
+  }
+  return peers;
+}
+
 // Held together in the order of need; torn down in the reverse one.
 class Session : public TrainingSession {
  public:
@@ -39,7 +54,8 @@ class Session : public TrainingSession {
         plan_(std::move(plan)),
         epochs_(std::move(epochs)),
         exchange_(plan_.tables, plan_.shards),
-        links_(o_.transport, plan_.shards.servers(), IdSource::System()),
+        links_(o_.transport, plan_.shards.servers(), CallerOf(o_.caller, session_),
+               IdSource::System()),
         threads_(plan_.spec.training().threads() > 0 ? plan_.spec.training().threads()
                                                      : o_.threads),
         parallel_(ops::MakeParallel(threads_)) {}
@@ -100,7 +116,8 @@ class Session : public TrainingSession {
 
   void Update(const WorkerJobDirective& directive) override {
     o_.stats->ForgetEvaluations(directive.evaluations());
-    links_.SetAddresses({directive.server_addresses().begin(), directive.server_addresses().end()});
+    session_->Set(directive.session_credential());
+    links_.SetPeers(Peers(directive));
     boundary_->SetCheckpoints(
         {directive.checkpoint_steps().begin(), directive.checkpoint_steps().end()});
     const std::vector<uint32_t> lanes(directive.lanes().begin(), directive.lanes().end());
@@ -246,6 +263,7 @@ class Session : public TrainingSession {
   const TrainingPlan plan_;
   const EpochPlan epochs_;
   const Exchange exchange_;
+  const std::shared_ptr<HeldSession> session_ = std::make_shared<HeldSession>();
   ServerLinks links_;
   const uint32_t threads_;
   std::unique_ptr<ops::Parallel> parallel_;

@@ -25,6 +25,7 @@ struct TrainingSessionOptions {
   SessionId member;
   SequenceCounter* sequences = nullptr;          // of that session; outlives this one
   DataTransport* transport = nullptr;            // outlives the session
+  Caller caller = {};                            // as who it calls servers
   Timer* timer = Timer::Real();                  // outlives the session
   DataAccess* data = nullptr;                    // outlives the session
   uint32_t threads = 1;                          // when the job does not say

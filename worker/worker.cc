@@ -210,6 +210,7 @@ class WorkerImpl : public Worker {
                                     .work = &work_,
                                     .queue = uid,
                                     .transport = o_.transport,
+                                    .caller = o_.caller,
                                     .data = o_.data,
                                     .paths = o_.paths,
                                     .sequences = &sequences_,

@@ -26,6 +26,8 @@ struct WorkerOptions {
   std::string name;                      // stable over restarts, unique in the cluster
   SchedulerClient* scheduler = nullptr;  // outlives the worker
   DataTransport* transport = nullptr;    // outlives the worker
+  // As who it calls servers; each job's session credential goes with the job's calls.
+  Caller caller = {};
   DataAccess* data = DataAccess::Files();
   // Where jobs may read data and write metrics and predictions (--data-root). Default: anywhere.
   PathPolicy paths = {};

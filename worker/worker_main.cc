@@ -17,6 +17,8 @@
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/process_tls.h"
+#include "proto/runtime/transport/tls_credentials.h"
 #include "worker/device/open_device.h"
 #include "worker/worker.h"
 
@@ -36,6 +38,7 @@ struct Flags {
   std::string device = "auto";
   std::string cublas;
   uint64_t pinned_bytes = uint64_t{4} << 30;
+  std::string certs;
   bool insecure = false;
   bool leave_cluster = false;
 };
@@ -84,6 +87,11 @@ int Run(const Flags& flags, const char* program) {
   }
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
+  const auto tls = ProcessTls::Open({.folder = flags.certs,
+                                     .insecure = flags.insecure,
+                                     .role = Role::kWorker,
+                                     .name = flags.name});
+  if (!tls.ok()) return Fail(tls.status());
   auto paths = PathPolicy::Make(flags.data_roots);
   if (!paths.ok()) return Fail(paths.status());
   if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return Fail(s);
@@ -91,12 +99,13 @@ int Run(const Flags& flags, const char* program) {
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
   KnownLease lease;
-  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, &lease);
-  auto transport = MakeGrpcTransport({.lease = &lease});
+  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, *tls, &lease);
+  auto transport = MakeGrpcTransport({.lease = &lease, .tls = *tls});
   WorkerOptions options;
   options.name = flags.name;
   options.scheduler = scheduler.get();
   options.transport = transport.get();
+  options.caller = SelfOf(*tls);
   options.threads = flags.threads;
   options.paths = *paths;
   options.directory = flags.directory;
@@ -133,6 +142,7 @@ int Run(const Flags& flags, const char* program) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
   strata::Flags flags;
   flags.name = "worker-" + std::to_string(getpid());
   CLI::App app{"Strata worker: reads data, pulls weights, computes and pushes gradients."};
@@ -168,6 +178,9 @@ int main(int argc, char** argv) {
   app.add_option("--cublas", flags.cublas, "File of cuBLASLt, instead of looking for it");
   app.add_flag("--leave-cluster", flags.leave_cluster,
                "Forget the cluster that this worker belongs to, and end");
+  app.add_option("--certs", flags.certs,
+                 "Folder with ca.crt, tls.crt and tls.key of this process (strata certs issue), as "
+                 "CERTS/worker/NAME/current: TLS, and everybody is asked who he is");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {
     app.parse(argc, argv);

@@ -314,6 +314,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   d->set_start_step(state_.start_step());
   for (const ServerSlot& slot : state_.servers()) {
     d->add_server_addresses(OpenAddress(members, slot));
+    d->add_server_names(slot.name());
   }
   for (const CheckpointRecord& c : cuts_->book().complete()) d->add_checkpoint_steps(c.step());
   *d->mutable_evaluations() = state_.evaluations();

@@ -47,8 +47,8 @@ class LossyTransport : public DataTransport {
                                                        DataHandler* handler) override {
     return inner_->Listen(address, handler);
   }
-  std::shared_ptr<DataChannel> Connect(const std::string& address) override {
-    return std::make_shared<Channel>(this, inner_->Connect(address));
+  std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) override {
+    return std::make_shared<Channel>(this, inner_->Connect(peer, caller));
   }
 
   std::atomic<int> lost{0}, unanswered{0}, repeated{0};
@@ -231,7 +231,7 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
   Servers servers;
   const TrainingPlan& plan = *servers.plan;
   const Exchange exchange(plan.tables, plan.shards);
-  ServerLinks links(&servers.lossy, 2);
+  ServerLinks links(&servers.lossy, 2, Caller::Nobody());
   links.SetAddresses(servers.addresses);
   const RoutedKeys keys = SomeKeys(plan.tables.tables[0]);
   const size_t row_floats = keys.keys.size() * exchange.row_dims()[0];
@@ -323,7 +323,8 @@ TEST_CASE("a lane is told that a window was somebody else's, not that it was its
   options.sequences = &sequences;
   options.header = servers.header();
   options.identity = servers.plan->identity;
-  ServerLinks clean(&servers.clean(), 2), lossy(&servers.lossy, 2);
+  ServerLinks clean(&servers.clean(), 2, Caller::Nobody()),
+      lossy(&servers.lossy, 2, Caller::Nobody());
   clean.SetAddresses(servers.addresses);
   lossy.SetAddresses(servers.addresses);
   options.links = &clean;

@@ -135,7 +135,8 @@ void CheckReaderIsToldWhose(ProcessCluster& cluster, uint64_t job) {
   REQUIRE(tables.ok());
   const auto transport = MakeGrpcTransport();
   const auto read = [&] {
-    return ReadLiveRow(*shards, tables->tables[0], Key(1003), *transport, absl::Seconds(10))
+    return ReadLiveRow(*shards, tables->tables[0], Key(1003), *transport, Caller::Nobody(),
+                       absl::Seconds(10))
         .status();
   };
   CHECK(read().ok());

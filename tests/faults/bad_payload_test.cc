@@ -56,7 +56,7 @@ class Client {
         cluster_id_(shards.cluster_id()),
         job_uid_(shards.job_uid()),
         transport_(MakeGrpcTransport()),
-        channel_(transport_->Connect(address)),
+        channel_(transport_->Connect({address, "s"}, Caller::Nobody())),
         shard_(place.shard()) {
     const auto tables =
         MakeModelTables(shards.spec().spec(), shards.shape().fields(), shards.shape().numeric());

@@ -216,7 +216,7 @@ class OneCluster {
     REQUIRE(identity.has_value());
     const wire::Header header = {JobId(other.number_), SessionId(5), Generation(1), MapEpoch(1)};
     return std::string(
-        transport_->Connect(other.data_address())
+        transport_->Connect({other.data_address(), "s"}, Caller::Nobody())
             ->CallAndWait(DataMethod::kOpenSession,
                           wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, *identity)),
                           absl::Seconds(30))

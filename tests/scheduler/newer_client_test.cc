@@ -28,7 +28,7 @@ TEST_CASE("a job that says what the scheduler does not know is refused, and noth
   auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   auto service = SchedulerService::Start({.scheduler = scheduler.get()});
   REQUIRE(service.ok());
-  auto client = MakeGrpcSchedulerClient((*service)->address());
+  auto client = MakeGrpcSchedulerClient((*service)->address(), nullptr);
   const auto says = [&](const SubmitRequest& request) {
     const absl::Status refused = client->Submit(request, kTimeout).status();
     CHECK(absl::IsFailedPrecondition(refused));

@@ -71,7 +71,7 @@ TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[schedu
   auto service = SchedulerService::Start({.scheduler = scheduler.get()});
   INFO(service.status());
   REQUIRE(service.ok());
-  auto client = MakeGrpcSchedulerClient((*service)->address());
+  auto client = MakeGrpcSchedulerClient((*service)->address(), nullptr);
   DayOfAJob(*client, folder.path() + "/c");
 
   REQUIRE(absl::IsNotFound(client->GetJob({}, kTimeout).status()));

@@ -22,7 +22,7 @@ DeviceClient::DeviceClient(JobBench& bench)
     : bench_(bench),
       transport_(MakeInProcTransport()),
       listener_(*transport_->Listen("s", &bench.service_)),
-      channel_(transport_->Connect("s")) {
+      channel_(transport_->Connect({"s", "s"}, Caller::Nobody())) {
   for (const ShardPlan& s : bench.plan().shards) shards_.push_back(s.id);
 }
 

@@ -196,7 +196,7 @@ void PushManyRows(Fixture& f, uint64_t number) {
   const JobPlan& plan = job->plan();
   const wire::Header header{kJob, SessionId(5), plan.generation, plan.map_epoch};
   const auto call = [&](DataMethod method, Buffer request) {
-    f.service.Handle(method, std::move(request), [](absl::StatusOr<Buffer>) {});
+    f.service.Handle(Caller::Nobody(), method, std::move(request), [](absl::StatusOr<Buffer>) {});
   };
   call(DataMethod::kOpenSession,
        wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, plan.identity)));

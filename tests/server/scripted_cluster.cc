@@ -12,7 +12,7 @@ bool HasState(const NodeReport& r, ServerJobReport::State state) {
 
 absl::Status OpenSession(DataTransport& transport, const std::string& address) {
   const wire::Header header = {JobId(1), SessionId(5), Generation(1), MapEpoch(3)};
-  return transport.Connect(address)
+  return transport.Connect({address, "s"}, Caller::Nobody())
       ->CallAndWait(DataMethod::kOpenSession,
                     wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, kIdentity)),
                     absl::Seconds(30))

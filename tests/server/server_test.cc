@@ -148,7 +148,7 @@ TEST_CASE("a pull that waits for a step ends by the server's timer", "[server]")
   auto request = wire::EncodePullRequest({JobId(1), SessionId(5), Generation(1), MapEpoch(3)},
                                          Step(2), /*wait_ms=*/30000, shards, groups);
   REQUIRE(request.ok());
-  const auto channel = c.transport->Connect((*server)->address());
+  const auto channel = c.transport->Connect({(*server)->address(), "s"}, Caller::Nobody());
   auto answer = std::async(std::launch::async, [&] {
     return channel->CallAndWait(DataMethod::kPull, *request, absl::Minutes(1));
   });

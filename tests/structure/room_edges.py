@@ -234,7 +234,7 @@ ALLOWED = {
         "tools/cluster/checkpoint",
     ],
     "tools/cli/cluster": ["tools/cli/base", "tools/cli/context"],
-    "tools/cli/context": ["tools/cli/base", "tools/cli/certs"],
+    "tools/cli/context": ["tools/cli/base"],
     "tools/cli/data": [
         "tools/cli/base",
         "tools/cli/checkpoint",

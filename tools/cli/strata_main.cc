@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "proto/runtime/daemon/allocator.h"
+#include "proto/runtime/transport/tls_credentials.h"
 #include "tools/cli/arguments/command_line.h"
 #include "tools/cli/base/exit_code.h"
 #include "tools/cli/base/options.h"
@@ -106,6 +107,7 @@ int Finish(int exit_code) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
   strata::TuneAllocator();
   // Libraries of ours log what they do; here only what went wrong is shown.
   FLAGS_logtostderr = true;

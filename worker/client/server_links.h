@@ -5,25 +5,28 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/id_source.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace strata {
 
-// Channels by server index; addresses change when servers restart. Thread-safe.
+// Channels by server index; peers change when servers restart. Thread-safe.
 class ServerLinks {
  public:
-  // `transport` and `random` must outlive the links. `random` spreads what those who use them wait
-  // before they try again (proto/runtime/base/backoff.h); null: it is not spread.
-  ServerLinks(DataTransport* transport, uint32_t servers, IdSource* random = nullptr);
+  // `transport` and `random` must outlive the links. Calls are `caller`'s. `random` spreads what
+  // those who use them wait before they try again (proto/runtime/base/backoff.h); null: it is not
+  // spread.
+  ServerLinks(DataTransport* transport, uint32_t servers, Caller caller,
+              IdSource* random = nullptr);
 
-  // Connects where an address changed; empty text means that the server has no address now.
-  void SetAddresses(const std::vector<std::string>& addresses);
+  // Connects where an address or a name changed; an empty address means that the server has none
+  // now.
+  void SetPeers(const std::vector<DataPeer>& peers);
 
   // Null while the server has no address.
   std::shared_ptr<DataChannel> Channel(uint32_t server) const;
@@ -33,9 +36,10 @@ class ServerLinks {
  private:
   DataTransport* const transport_;
   const uint32_t servers_;
+  const Caller caller_;
   IdSource* const random_;
   mutable Mutex mu_;
-  std::vector<std::string> addresses_ ABSL_GUARDED_BY(mu_);
+  std::vector<DataPeer> peers_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<DataChannel>> channels_ ABSL_GUARDED_BY(mu_);
 };
 

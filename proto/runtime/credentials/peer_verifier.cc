@@ -124,7 +124,7 @@ absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectation
                                                    "); renew it: strata certs renew"));
   }
   if (absl::Status s = CheckExpected(*identity, *facts, expected); !s.ok()) return s;
-  return Caller{identity->name, identity->role};
+  return Caller{.name = identity->name, .role = identity->role};
 }
 
 }  // namespace strata

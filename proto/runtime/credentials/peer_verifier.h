@@ -13,17 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/revocations.h"
 
 namespace strata {
-
-struct Caller {
-  std::string name;
-  Role role = Role::kReader;
-
-  friend bool operator==(const Caller&, const Caller&) = default;
-};
 
 struct PeerExpectations {
   std::string authorities;  // PEM: certificates of the cluster's CA, the old and the new one while

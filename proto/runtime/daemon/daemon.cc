@@ -237,6 +237,7 @@ class DaemonImpl : public Daemon {
 
 int DaemonExitCode(const absl::Status& end) {
   if (end.ok()) return 0;
+  if (absl::IsUnauthenticated(end)) return 4;
   return absl::IsInvalidArgument(end) || absl::IsPermissionDenied(end) ? 2 : 1;
 }
 

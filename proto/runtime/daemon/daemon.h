@@ -27,7 +27,8 @@ struct DaemonOptions {
 };
 
 // What main returns after `end`: 0; 2 where the command line asks for what is refused
-// (INVALID_ARGUMENT, PERMISSION_DENIED); 1 where the machine or another process did not let it.
+// (INVALID_ARGUMENT, PERMISSION_DENIED); 4 where a certificate is no good (UNAUTHENTICATED); 1
+// where the machine or another process did not let it.
 int DaemonExitCode(const absl::Status& end);
 
 // A number as a scrape shows it. Counters only grow.

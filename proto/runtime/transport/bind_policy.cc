@@ -46,12 +46,12 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view address) {
 absl::Status CheckBindAddress(absl::string_view address, BindScope scope) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return parsed.status();
-  if (scope == BindScope::kAnywhereInsecure || IsLoopback(parsed->host)) return absl::OkStatus();
+  if (scope != BindScope::kLoopbackOnly || IsLoopback(parsed->host)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "refusing to listen on \"", address,
       "\": it can be reached from other machines, and without TLS and authentication anyone there "
-      "could read and change what is trained; listen on 127.0.0.1, or give --insecure on a network "
-      "that you trust"));
+      "could read and change what is trained; listen on 127.0.0.1, give certificates (--certs), or "
+      "--insecure on a network that you trust"));
 }
 
 }  // namespace strata

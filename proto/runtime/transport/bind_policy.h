@@ -22,10 +22,11 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view address);
 enum class BindScope : uint8_t {
   kLoopbackOnly,      // the default
   kAnywhereInsecure,  // the user gave --insecure
+  kAnywhereTls,       // the user gave --certs: who connects is asked who he is
 };
 
-// OK when `address` may be listened on: any address with kAnywhereInsecure, else 127.0.0.0/8, ::1
-// and "localhost". PERMISSION_DENIED says why not and what to do; INVALID_ARGUMENT for what is no
+// OK when `address` may be listened on: with kLoopbackOnly 127.0.0.0/8, ::1 and "localhost", else
+// any address. PERMISSION_DENIED says why not and what to do; INVALID_ARGUMENT for what is no
 // address. Pure: no name is resolved, so a name of the machine itself is refused.
 absl::Status CheckBindAddress(absl::string_view address, BindScope scope);
 

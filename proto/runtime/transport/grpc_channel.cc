@@ -7,6 +7,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/async_unary_call.h>
 
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -101,12 +102,22 @@ class ClientQueue {
 
 namespace {
 
+std::shared_ptr<grpc::Channel> Open(const DataPeer& peer, const ChannelOptions& options) {
+  const grpc::ChannelArguments arguments = GrpcChannelArguments(options.lease);
+  if (options.tls == nullptr) {
+    return grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
+  }
+  return grpc::CreateCustomChannel(peer.address, options.tls->ChannelTo(Role::kServer, peer.name),
+                                   arguments);
+}
+
 class Channel : public DataChannel {
  public:
-  Channel(std::shared_ptr<ClientQueue> queue, const std::string& address, absl::Duration lease)
+  Channel(std::shared_ptr<ClientQueue> queue, const DataPeer& peer, const Caller& caller,
+          const ChannelOptions& options)
       : queue_(std::move(queue)),
-        stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                        GrpcChannelArguments(lease))) {}
+        jobs_(options.tls == nullptr ? nullptr : caller.jobs),
+        stub_(Open(peer, options)) {}
 
   void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
     if (request.size() > kMaxMessageBytes) {
@@ -121,6 +132,11 @@ class Channel : public DataChannel {
     auto call = std::make_unique<ClientCall>();
     call->context.set_deadline(GrpcDeadline(timeout));
     call->done = std::move(done);
+    if (jobs_ != nullptr) {
+      if (std::string session = jobs_->Get(); !session.empty()) {
+        call->context.AddMetadata(kSessionMetadata, session);
+      }
+    }
     Loop& loop = queue_->loop();
     call->reader = stub_.PrepareUnaryCall(&call->context, kMethodPaths[static_cast<int>(method)],
                                           ToByteBuffer(std::move(request)), loop.queue());
@@ -132,6 +148,7 @@ class Channel : public DataChannel {
 
  private:
   const std::shared_ptr<ClientQueue> queue_;
+  const std::shared_ptr<const HeldSession> jobs_;  // null: nothing goes with calls
   grpc::GenericStub stub_;
 };
 
@@ -139,9 +156,9 @@ class Channel : public DataChannel {
 
 std::shared_ptr<ClientQueue> MakeClientQueue() { return std::make_shared<ClientQueue>(); }
 
-std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue,
-                                         const std::string& address, absl::Duration lease) {
-  return std::make_shared<Channel>(std::move(queue), address, lease);
+std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue, const DataPeer& peer,
+                                         const Caller& caller, const ChannelOptions& options) {
+  return std::make_shared<Channel>(std::move(queue), peer, caller, options);
 }
 
 }  // namespace strata::grpc_internal

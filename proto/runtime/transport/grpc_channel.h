@@ -4,9 +4,9 @@
 #define STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_CHANNEL_H_
 
 #include <memory>
-#include <string>
 
 #include "absl/time/time.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace strata::grpc_internal {
@@ -16,8 +16,13 @@ namespace strata::grpc_internal {
 class ClientQueue;
 
 std::shared_ptr<ClientQueue> MakeClientQueue();
-std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue,
-                                         const std::string& address, absl::Duration lease);
+
+struct ChannelOptions {
+  absl::Duration lease;             // by which a silent server is given up
+  std::shared_ptr<ProcessTls> tls;  // null: without
+};
+std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue, const DataPeer& peer,
+                                         const Caller& caller, const ChannelOptions& options);
 
 }  // namespace strata::grpc_internal
 

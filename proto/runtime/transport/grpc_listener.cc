@@ -101,11 +101,14 @@ class OpenCalls {
 
 // What calls need of their listener, which outlives them.
 struct Shared {
-  Shared(size_t max_calls, DataHandler* h)
-      : open(std::make_shared<OpenCalls>(max_calls)), handler(h) {}
+  Shared(const GrpcTransportOptions& options, DataHandler* h)
+      : open(std::make_shared<OpenCalls>(options.max_calls_in_flight)),
+        handler(h),
+        tls(options.tls) {}
   DataService service;
   const std::shared_ptr<OpenCalls> open;  // late replies of handlers hold it too
   DataHandler* const handler;
+  const std::shared_ptr<ProcessTls> tls;
   // Read-locked where a call puts something new on its queue, because nothing may be put on one
   // that is shut down.
   absl::Mutex queues_mu;
@@ -139,7 +142,13 @@ class ServerCall {
       open->Remove(slot);
     };
     if (!request.ok()) return reply(request.status());
-    shared_->handler->Handle(static_cast<DataMethod>(method_), *std::move(request), reply);
+    const auto method = static_cast<DataMethod>(method_);
+    if (shared_->tls == nullptr) {
+      return shared_->handler->Handle(Caller::Nobody(), method, *std::move(request), reply);
+    }
+    const auto caller = shared_->tls->Admit(context_, RpcOf(method));
+    if (!caller.ok()) return reply(caller.status());
+    shared_->handler->Handle(*caller, method, *std::move(request), reply);
   }
 
   // Once; the call may be gone when it returns.
@@ -187,8 +196,7 @@ void ReplySlot::Answer(absl::StatusOr<Buffer> result) {
 
 class Listener : public DataListener {
  public:
-  Listener(const GrpcTransportOptions& options, DataHandler* handler)
-      : shared_(options.max_calls_in_flight, handler) {}
+  Listener(const GrpcTransportOptions& options, DataHandler* handler) : shared_(options, handler) {}
 
   absl::Status Start(const GrpcTransportOptions& options, const std::string& address) {
     grpc::ServerBuilder builder;
@@ -197,7 +205,8 @@ class Listener : public DataListener {
     for (size_t i = 0; i < options.server_threads; ++i) {
       queues_.push_back(builder.AddCompletionQueue());
     }
-    absl::StatusOr<StartedServer> started = StartGrpcServer(builder, address, options.scope);
+    absl::StatusOr<StartedServer> started = StartGrpcServer(
+        builder, address, options.scope, options.tls == nullptr ? nullptr : options.tls->ForPort());
     if (!started.ok()) return started.status();
     server_ = std::move(started->server);
     address_ = std::move(started->address);

@@ -26,10 +26,12 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 
 class GrpcSchedulerClient : public SchedulerClient {
  public:
-  GrpcSchedulerClient(const std::string& address, KnownLease* lease)
+  GrpcSchedulerClient(const std::string& address, std::shared_ptr<ProcessTls> tls,
+                      KnownLease* lease)
       : address_(address),
+        tls_(std::move(tls)),
         lease_(lease == nullptr ? &own_lease_ : lease),
-        link_(std::make_shared<Link>(address, lease_->get())) {}
+        link_(std::make_shared<Link>(address, tls_.get(), lease_->get())) {}
 
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
     return Call(&Scheduler::Stub::Sync, report, timeout);
@@ -69,9 +71,12 @@ class GrpcSchedulerClient : public SchedulerClient {
  private:
   // A connection, and the lease that it was made for.
   struct Link {
-    Link(const std::string& address, absl::Duration for_lease)
+    Link(const std::string& address, ProcessTls* tls, absl::Duration for_lease)
         : lease(for_lease),
-          channel(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+          channel(grpc::CreateCustomChannel(address,
+                                            tls == nullptr
+                                                ? grpc::InsecureChannelCredentials()
+                                                : tls->ChannelTo(Role::kScheduler, std::nullopt),
                                             GrpcChannelArguments(for_lease))),
           stub(Scheduler::NewStub(channel)) {}
 
@@ -98,7 +103,9 @@ class GrpcSchedulerClient : public SchedulerClient {
     }
     lease_->Learn(lease_ms);
     MutexLock lock(&mu_);
-    if (link_->lease != lease_->get()) link_ = std::make_shared<Link>(address_, lease_->get());
+    if (link_->lease != lease_->get()) {
+      link_ = std::make_shared<Link>(address_, tls_.get(), lease_->get());
+    }
   }
 
   template <typename Request, typename Reply>
@@ -133,6 +140,7 @@ class GrpcSchedulerClient : public SchedulerClient {
   }
 
   const std::string address_;
+  const std::shared_ptr<ProcessTls> tls_;
   KnownLease own_lease_;
   KnownLease* const lease_;
   Mutex mu_;
@@ -142,8 +150,9 @@ class GrpcSchedulerClient : public SchedulerClient {
 }  // namespace
 
 std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address,
+                                                         std::shared_ptr<ProcessTls> tls,
                                                          KnownLease* lease) {
-  return std::make_unique<GrpcSchedulerClient>(address, lease);
+  return std::make_unique<GrpcSchedulerClient>(address, std::move(tls), lease);
 }
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 
 namespace strata {
@@ -15,7 +16,10 @@ namespace strata {
 // timeout, so that a scheduler that restarts meanwhile is no error. A scheduler that falls silent
 // is given up by its lease, as `lease` has it (keepalive.h): every reply tells it there, and it
 // must outlive the client. Null: the client has one of its own, the default until the first reply.
+// With `tls` the process proves who it is, and calls a scheduler of its cluster alone; null: nobody
+// is asked.
 std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address,
+                                                         std::shared_ptr<ProcessTls> tls,
                                                          KnownLease* lease = nullptr);
 
 }  // namespace strata

@@ -97,6 +97,7 @@ absl::Status Probe(const std::string& address, const HostPort& at) {
 
 absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
                                               const std::string& address, BindScope scope,
+                                              std::shared_ptr<grpc::ServerCredentials> credentials,
                                               absl::Duration lease) {
   absl::Status usable = CheckBindAddress(address, scope);
   if (usable.ok()) usable = Probe(address, *ParseHostPort(address));
@@ -115,7 +116,9 @@ absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxMessageBytes));
   grpc::EnableDefaultHealthCheckService(true);
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(
+      address, credentials == nullptr ? grpc::InsecureServerCredentials() : std::move(credentials),
+      &port);
   StartedServer started;
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || port == 0) {

@@ -4,6 +4,7 @@
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_SERVER_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_SERVER_H_
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -23,7 +24,8 @@ struct StartedServer {
   std::string address;  // with the real port where 0 was asked for
 };
 
-// Starts what `builder` holds (its services and completion queues) at `address`, without TLS.
+// Starts what `builder` holds (its services and completion queues) at `address`; null credentials:
+// without TLS.
 // Enables gRPC's health service, which answers SERVING until the server's GetHealthCheckService()
 // is told otherwise. Clients that fall silent are given up by `lease` (keepalive.h). On failure
 // completion queues of the builder are the caller's to shut down.
@@ -31,6 +33,7 @@ struct StartedServer {
 //   PERMISSION_DENIED: bind policy, or a port that needs privileges.
 absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
                                               const std::string& address, BindScope scope,
+                                              std::shared_ptr<grpc::ServerCredentials> credentials,
                                               absl::Duration lease = KnownLease::kDefault);
 
 // Arguments of a channel to such a server: message limits, buffer sizes, quick reconnection, whose

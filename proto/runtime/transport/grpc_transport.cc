@@ -23,11 +23,12 @@ class GrpcTransport : public DataTransport {
     return grpc_internal::StartListener(options_, address, handler);
   }
 
-  std::shared_ptr<DataChannel> Connect(const std::string& address) override {
+  std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) override {
     const size_t next = channels_.fetch_add(1, std::memory_order_relaxed);
     return grpc_internal::MakeChannel(
-        queues_[next % queues_.size()], address,
-        options_.lease == nullptr ? KnownLease::kDefault : options_.lease->get());
+        queues_[next % queues_.size()], peer, caller,
+        {.lease = options_.lease == nullptr ? KnownLease::kDefault : options_.lease->get(),
+         .tls = options_.tls});
   }
 
  private:

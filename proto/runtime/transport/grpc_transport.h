@@ -10,6 +10,7 @@
 
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace grpc {
@@ -33,9 +34,12 @@ struct GrpcTransportOptions {
   // By which channels that are made give up a silent server (keepalive.h); outlives the transport.
   // Null: the default lease.
   const KnownLease* lease = nullptr;
+  // What listeners and channels show, and whom they let in. Null: nobody is asked, and every call
+  // is Caller::Nobody's.
+  std::shared_ptr<ProcessTls> tls = nullptr;
   // Typed services that every listener hosts on the same port, beside the data plane and gRPC's
   // health service. They outlive the listeners.
-  std::vector<grpc::Service*> services;
+  std::vector<grpc::Service*> services = {};
 };
 
 // Addresses are host:port (IPv6 in brackets); port 0 takes a free one. Listen's errors are those of

@@ -123,9 +123,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   explicit Endpoint(DataHandler* handler) : handler_(handler) {}
 
   // Hands a call to the handler, in this thread.
-  void Serve(DataMethod method, Buffer request, const CallPtr& call) {
+  void Serve(const Caller& caller, DataMethod method, Buffer request, const CallPtr& call) {
     if (!Admit(call)) return call->Answer(Closed());
-    handler_->Handle(method, std::move(request),
+    handler_->Handle(caller, method, std::move(request),
                      [self = shared_from_this(), call](absl::StatusOr<Buffer> reply) {
                        self->Reply(call, std::move(reply));
                      });
@@ -218,8 +218,10 @@ class Listener : public DataListener {
 
 class Channel : public DataChannel {
  public:
-  Channel(std::shared_ptr<Core> core, std::string address)
-      : core_(std::move(core)), address_(std::move(address)) {}
+  Channel(std::shared_ptr<Core> core, std::string address, const Caller& caller)
+      : core_(std::move(core)),
+        address_(std::move(address)),
+        caller_(std::make_shared<Caller>(caller)) {}
 
   void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
     auto call = std::make_shared<PendingCall>(std::move(done));
@@ -234,19 +236,21 @@ class Channel : public DataChannel {
     }
     const absl::Time deadline = core_->options.timer->Now() + timeout;
     if (core_->options.executor == nullptr) {
-      endpoint->Serve(method, std::move(request), call);
+      endpoint->Serve(*caller_, method, std::move(request), call);
       if (!call->answered()) core_->deadlines->Add(deadline, timeout, std::move(call));
       return;
     }
     core_->deadlines->Add(deadline, timeout, call);
-    core_->options.executor->Post([endpoint, method, request = std::move(request), call]() mutable {
-      if (!call->answered()) endpoint->Serve(method, std::move(request), call);
-    });
+    core_->options.executor->Post(
+        [endpoint, caller = caller_, method, request = std::move(request), call]() mutable {
+          if (!call->answered()) endpoint->Serve(*caller, method, std::move(request), call);
+        });
   }
 
  private:
   const std::shared_ptr<Core> core_;
   const std::string address_;
+  const std::shared_ptr<const Caller> caller_;
 };
 
 class Transport : public DataTransport {
@@ -267,8 +271,8 @@ class Transport : public DataTransport {
     return std::make_unique<Listener>(core_, address, std::move(endpoint));
   }
 
-  std::shared_ptr<DataChannel> Connect(const std::string& address) override {
-    return std::make_shared<Channel>(core_, address);
+  std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) override {
+    return std::make_shared<Channel>(core_, peer.address, caller);
   }
 
  private:

@@ -19,7 +19,8 @@ struct InProcOptions {
   Timer* timer = Timer::Real();
 };
 
-// Addresses are names of the caller's choice, of this transport alone. `done` runs in the thread
+// Addresses are names of the caller's choice, of this transport alone; handlers see the Caller as
+// Connect was given it. `done` runs in the thread
 // that replies, in the caller's thread, or in the transport's thread for deadlines.
 std::unique_ptr<DataTransport> MakeInProcTransport(InProcOptions options = {});
 

@@ -36,14 +36,6 @@ class AskingVerifier final : public tls::ExternalCertificateVerifier {
   const CheckPeer check_;
 };
 
-absl::StatusOr<std::shared_ptr<tls::CertificateProviderInterface>> Watch(const TlsFiles& files) {
-  if (const auto now = LoadCredentials(files.folder); !now.ok()) return now.status();
-  const auto path = [&](const char* name) { return absl::StrCat(files.folder, "/", name); };
-  return std::make_shared<tls::FileWatcherCertificateProvider>(
-      path(kKeyFile), path(kCertificateFile), path(kAuthorityCertificateFile),
-      files.refresh_seconds);
-}
-
 // What both ends want.
 void Fill(CheckPeer check, tls::TlsCredentialsOptions& options) {
   options.watch_root_certs();
@@ -61,24 +53,42 @@ void AllowTls13Alone() {
   ::setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", /*overwrite=*/1);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
-    const TlsFiles& files, CheckPeer check) {
-  const auto provider = Watch(files);
-  if (!provider.ok()) return provider.status();
+absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files) {
+  if (const auto now = LoadCredentials(files.folder); !now.ok()) return now.status();
+  const auto path = [&](const char* name) { return absl::StrCat(files.folder, "/", name); };
+  return std::make_shared<tls::FileWatcherCertificateProvider>(
+      path(kKeyFile), path(kCertificateFile), path(kAuthorityCertificateFile),
+      files.refresh_seconds);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const TlsProvider& provider,
+                                                                CheckPeer check) {
   tls::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(*provider);
+  options.set_certificate_provider(provider);
   Fill(std::move(check), options);
   return tls::TlsCredentials(options);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,
-                                                                              CheckPeer check) {
-  const auto provider = Watch(files);
-  if (!provider.ok()) return provider.status();
-  tls::TlsServerCredentialsOptions options(*provider);
+std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsProvider& provider,
+                                                              CheckPeer check) {
+  tls::TlsServerCredentialsOptions options(provider);
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   Fill(std::move(check), options);
   return tls::TlsServerCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
+    const TlsFiles& files, CheckPeer check) {
+  const auto provider = WatchTlsFiles(files);
+  if (!provider.ok()) return provider.status();
+  return TlsChannelCredentials(*provider, std::move(check));
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,
+                                                                              CheckPeer check) {
+  const auto provider = WatchTlsFiles(files);
+  if (!provider.ok()) return provider.status();
+  return TlsServerCredentials(*provider, std::move(check));
 }
 
 }  // namespace strata

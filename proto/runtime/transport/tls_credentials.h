@@ -6,6 +6,7 @@
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
 
 #include <cstdint>
 #include <functional>
@@ -34,8 +35,19 @@ struct TlsFiles {
 // reads once) and before any credentials are made.
 void AllowTls13Alone();
 
-// Errors of both are LoadCredentials': the files are read before gRPC sees them, which tells less.
+// Reads the files again while anything made of it lives, in a thread of its own. Connections share
+// one.
+using TlsProvider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
+// Errors are LoadCredentials': the files are read before gRPC sees them, which tells less.
+absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files);
+
 // Names of hosts are not compared: certificates are of names in the cluster.
+std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const TlsProvider& provider,
+                                                                CheckPeer check);
+std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsProvider& provider,
+                                                              CheckPeer check);
+
+// With a provider of their own; errors are WatchTlsFiles'.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
     const TlsFiles& files, CheckPeer check);
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,

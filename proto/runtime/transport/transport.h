@@ -13,6 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/rpc_policy.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"  // kMaxMessageBytes, the limit of every transport
 
@@ -28,14 +30,24 @@ enum class DataMethod : uint8_t {
 };
 inline constexpr int kDataMethods = 5;
 
+// What rpc_policy.h says of it.
+constexpr Rpc RpcOf(DataMethod method) { return static_cast<Rpc>(method); }
+static_assert(RpcOf(DataMethod::kOpenSession) == Rpc::kOpenSession);
+static_assert(RpcOf(DataMethod::kPull) == Rpc::kPull);
+static_assert(RpcOf(DataMethod::kPush) == Rpc::kPush);
+static_assert(RpcOf(DataMethod::kMark) == Rpc::kMark);
+static_assert(RpcOf(DataMethod::kPrefetch) == Rpc::kPrefetch);
+
 using DataReply = std::function<void(absl::StatusOr<Buffer>)>;
 
 // A server's side. Handle may be called from many threads at once; it must call `reply` exactly
-// once, from any thread, then or later. `request` may be kept as long as wanted.
+// once, from any thread, then or later. `request` may be kept as long as wanted; `caller`, who has
+// proven that he is that, lives until Handle returns. What he may do the handler decides
+// (proto/runtime/credentials/rpc_policy.h).
 class DataHandler {
  public:
   virtual ~DataHandler() = default;
-  virtual void Handle(DataMethod method, Buffer request, DataReply reply) = 0;
+  virtual void Handle(const Caller& caller, DataMethod method, Buffer request, DataReply reply) = 0;
 };
 
 // A worker's side: a connection to one server. Thread-safe.
@@ -63,6 +75,15 @@ class DataListener {
   virtual std::string address() const = 0;
 };
 
+// Where a server listens, and as who: one that has another name in its certificate is not called.
+struct DataPeer {
+  std::string address;
+  // Not empty where certificates are asked for; elsewhere nobody looks.
+  std::string name;
+
+  friend bool operator==(const DataPeer&, const DataPeer&) = default;
+};
+
 // Thread-safe. May be destroyed before its listeners and channels, which go on.
 class DataTransport {
  public:
@@ -70,8 +91,10 @@ class DataTransport {
   // `handler` must outlive the listener. Errors: ALREADY_EXISTS (address taken), INVALID_ARGUMENT.
   virtual absl::StatusOr<std::unique_ptr<DataListener>> Listen(const std::string& address,
                                                                DataHandler* handler) = 0;
-  // Does not wait for the connection; calls fail with UNAVAILABLE until there is one.
-  virtual std::shared_ptr<DataChannel> Connect(const std::string& address) = 0;
+  // Does not wait for the connection; calls fail with UNAVAILABLE until there is one. Calls are
+  // `caller`'s: a transport that asks for certificates proves name and role by its own one, and
+  // sends what `caller.jobs` has at each call.
+  virtual std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) = 0;
 };
 
 }  // namespace strata

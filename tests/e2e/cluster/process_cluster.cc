@@ -15,9 +15,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
+#include "proto/runtime/credentials/places.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "tests/e2e/cluster/metrics.h"
 #include "tests/e2e/cluster/submit_again.h"
 
@@ -159,13 +164,31 @@ ProcessCluster::ProcessCluster(const ProcessClusterOptions& options) : o_(option
     return std::filesystem::exists(file);
   });
   std::ifstream(file) >> address_;
-  client_ = MakeGrpcSchedulerClient(address_);
+  std::shared_ptr<ProcessTls> tls;
+  if (!o_.certs.empty()) {
+    auto opened = ProcessTls::Open({.folder = CertificateOf("tester")});
+    if (!opened.ok()) Throw(std::string(opened.status().message()));
+    tls = *std::move(opened);
+  }
+  client_ = MakeGrpcSchedulerClient(address_, tls);
   for (int i = 0; i < o_.servers; ++i) Start(absl::StrCat("server-", i));
   for (int i = 0; i < o_.workers; ++i) Start(absl::StrCat("worker-", i));
   AwaitRegistered();
 }
 
 ProcessCluster::~ProcessCluster() = default;
+
+std::string ProcessCluster::CertificateOf(const std::string& name) const {
+  const Role role = name == "scheduler"             ? Role::kScheduler
+                    : name.rfind("server-", 0) == 0 ? Role::kServer
+                    : name.rfind("worker-", 0) == 0 ? Role::kWorker
+                                                    : Role::kOperator;
+  const auto issued = IssueIdentity(o_.certs, {.role = role, .name = name}, absl::Now());
+  if (!issued.ok() && !absl::IsAlreadyExists(issued.status())) {
+    Throw(std::string(issued.status().message()));
+  }
+  return CurrentFolder(o_.certs, role, name);
+}
 
 void ProcessCluster::Start(const std::string& name, const std::string& failpoints,
                            const std::vector<std::string>& flags) {
@@ -184,6 +207,7 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
     const std::vector<std::string>& own = server ? o_.server_flags : o_.worker_flags;
     argv.insert(argv.end(), own.begin(), own.end());
   }
+  if (!o_.certs.empty()) argv.push_back("--certs=" + CertificateOf(name));
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   argv.push_back("--dir=" + base);

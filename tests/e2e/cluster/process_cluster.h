@@ -68,6 +68,9 @@ struct ProcessClusterOptions {
   std::vector<std::string> server_flags;  // of every server, at every start
   std::vector<std::string> worker_flags;  // likewise
   std::vector<std::string> variables;     // of every process: "NAME=value"
+  // A folder of certificates (`strata certs init`): each process is started with one of its name,
+  // issued where it is missing, and this process asks as operator "tester". Empty: without.
+  std::string certs = {};
 };
 
 class ProcessCluster {
@@ -131,6 +134,8 @@ class ProcessCluster {
   CommandResult Strata(const std::vector<std::string>& arguments);
 
  private:
+  // --certs of a process; issues its certificate where there is none.
+  std::string CertificateOf(const std::string& name) const;
   void AwaitLoss(const std::string& node, const std::string& failpoint, int code);
 
   const ProcessClusterOptions o_;

@@ -58,7 +58,7 @@ void JobBench::Stop() {
 
 std::shared_ptr<JobBench::Answer> JobBench::Call(DataMethod method, Buffer request) {
   auto answer = std::make_shared<Answer>();
-  service_.Handle(method, std::move(request), [answer](absl::StatusOr<Buffer> b) {
+  service_.Handle(Caller::Nobody(), method, std::move(request), [answer](absl::StatusOr<Buffer> b) {
     REQUIRE_FALSE(answer->has_value());
     *answer = std::move(b);
   });

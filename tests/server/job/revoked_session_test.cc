@@ -39,7 +39,7 @@ struct Revoking {
   // It waits in the shards' queues.
   std::shared_ptr<Answer> Queue(DataMethod method, Buffer message) {
     auto answer = std::make_shared<Answer>();
-    bench.service_.Handle(method, std::move(message),
+    bench.service_.Handle(Caller::Nobody(), method, std::move(message),
                           [answer](absl::StatusOr<Buffer> b) { *answer = std::move(b); });
     return answer;
   }

@@ -368,7 +368,7 @@ TEST_CASE("tickets are for sessions that host lanes, from the directive on", "[s
   tell({4});
   const auto refused = [&](DataMethod method, Buffer message) {
     auto answer = std::make_shared<JobBench::Answer>();
-    bench.service_.Handle(method, std::move(message),
+    bench.service_.Handle(Caller::Nobody(), method, std::move(message),
                           [answer](absl::StatusOr<Buffer> b) { *answer = std::move(b); });
     return answer->has_value() && wire::IsLanesGone((*answer)->status());
   };

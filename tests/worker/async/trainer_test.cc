@@ -58,8 +58,8 @@ class Fixture {
                    uint32_t batches_per_window = 1)
       : plan(PlanOf(mode, batches_per_window)),
         exchange(plan.tables, plan.shards),
-        links(&servers, 1) {
-    links.SetAddresses({"0"});
+        links(&servers, 1, Caller::Nobody()) {
+    links.SetPeers({{"0", "0"}});
     AsyncTrainerOptions options;
     options.plan = &plan;
     options.exchange = &exchange;

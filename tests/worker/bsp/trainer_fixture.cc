@@ -15,10 +15,10 @@ wire::ServerState At(uint64_t clock, uint64_t incarnation) {
 TrainerFixture::TrainerFixture(const TrainerSetup& setup)
     : plan(SmallPlan("bsp", setup.servers, setup.lanes, Step(setup.last_step))),
       exchange(plan.tables, plan.shards, setup.limits),
-      links(&servers, setup.servers) {
+      links(&servers, setup.servers, Caller::Nobody()) {
   plan.prefetch = setup.prefetch;
   plan.pull_codecs = setup.codec;
-  links.SetAddresses(ScriptedServers::Addresses(setup.servers));
+  links.SetPeers(ScriptedServers::Peers(setup.servers));
   BspTrainerOptions options;
   options.plan = &plan;
   options.exchange = &exchange;

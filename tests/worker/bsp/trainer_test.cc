@@ -124,7 +124,7 @@ TEST_CASE("Stop ends a trainer that backs off, and one that waits", "[bsp]") {
   f.Start({0});
   SECTION("for an address") {
     const Call open = f.servers.Next(0, kOpen), other = f.servers.Next(1, kOpen);
-    f.links.SetAddresses({"", ""});
+    f.links.SetPeers({{"", ""}, {"", ""}});
     open.reply(absl::UnavailableError("away"));
     f.timer.AwaitAlarms(1);
   }

@@ -40,7 +40,7 @@ TEST_CASE("a call that is cancelled while it backs off does not wait for the end
     f.servers.Next(0, kOpen).reply(absl::UnavailableError("away"));
   }
   SECTION("without an address") {
-    f.links.SetAddresses({""});
+    f.links.SetPeers({{"", ""}});
     f.Start();
   }
   f.timer.AwaitAlarms(1);

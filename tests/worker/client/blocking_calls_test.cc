@@ -115,11 +115,11 @@ TEST_CASE("a call that waited for its server was not tried before", "[calls]") {
     f.AwaitPause(20);
   }
   SECTION("that had no address") {
-    f.links.SetAddresses({""});
+    f.links.SetPeers({{"", ""}});
     f.Start();
     f.AwaitPause(10);
     f.timer.AwaitAlarms(1);
-    f.links.SetAddresses({"0"});
+    f.links.SetPeers({{"0", "0"}});
     f.AwaitPause(20);
   }
   f.servers.Next(0, kOpen).reply(OpenReply({}));
@@ -211,7 +211,7 @@ TEST_CASE("a call gives up when nothing was answered for so long", "[calls]") {
     CHECK(f.result.get() == absl::UnavailableError("still away"));
   }
   SECTION("of one without an address") {
-    f.links.SetAddresses({""});
+    f.links.SetPeers({{"", ""}});
     f.Start();
     f.AwaitPause(10);
     f.AwaitPause(20);

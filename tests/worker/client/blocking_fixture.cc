@@ -18,8 +18,8 @@ std::string TextOf(const Buffer& bytes) {
 
 BlockingFixture::BlockingFixture(uint32_t n, const std::string& device,
                                  absl::Duration give_up_after)
-    : links(&servers, n) {
-  links.SetAddresses(ScriptedServers::Addresses(n));
+    : links(&servers, n, Caller::Nobody()) {
+  links.SetPeers(ScriptedServers::Peers(n));
   BlockingCallsOptions options;
   options.session.links = &links;
   options.session.timer = &timer;

@@ -36,7 +36,7 @@ class Server : public DataHandler {
  public:
   explicit Server(const ModelTables* tables) : tables_(tables) {}
 
-  void Handle(DataMethod method, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod method, Buffer request, DataReply reply) override {
     if (method == DataMethod::kOpenSession) {
       Buffer answer = wire::EncodeOpenSessionReply({});
       if (!offers) return reply(answer);
@@ -83,7 +83,7 @@ class Server : public DataHandler {
 struct Fixture {
   explicit Fixture(uint64_t keys, const Exchange::Limits& limits = {})
       : exchange(tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4), limits) {
-    links.SetAddresses({"s"});
+    links.SetPeers({{"s", "s"}});
     REQUIRE(listener.ok());
     ParameterClientOptions options;
     options.exchange = &exchange;
@@ -108,7 +108,7 @@ struct Fixture {
   Server server{&tables};
   const std::unique_ptr<DataTransport> transport = MakeInProcTransport();
   const absl::StatusOr<std::unique_ptr<DataListener>> listener = transport->Listen("s", &server);
-  ServerLinks links{transport.get(), 1};
+  ServerLinks links{transport.get(), 1, Caller::Nobody()};
   ops::gpu::HostApi api{{}};
   const std::unique_ptr<RowMemory> memory = *RowMemory::Make(&api, "host", nullptr);
   TrainingStats stats;
@@ -194,7 +194,7 @@ TEST_CASE("a pull that finds another server goes again in messages", "[worker][d
 // A client whose pulls ask for tickets, and two servers that the test speaks for.
 struct Ticketed {
   Ticketed() {
-    links.SetAddresses(ScriptedServers::Addresses(2));
+    links.SetPeers(ScriptedServers::Peers(2));
     ParameterClientOptions options;
     options.exchange = &exchange;
     options.links = &links;
@@ -269,7 +269,7 @@ struct Ticketed {
   ManualTimer timer;
   const ModelTables tables = testing::SmallTables();
   const Exchange exchange{tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 4)};
-  ServerLinks links{&servers, 2};
+  ServerLinks links{&servers, 2, Caller::Nobody()};
   SequenceCounter sequences;
   CancelFlag cancelled;
   RoutedKeys routed;
@@ -367,10 +367,10 @@ TEST_CASE("a window is somebody else's also where our first try had to wait for 
     f.Pause();
   }
   SECTION("to have an address") {
-    f.links.SetAddresses({"0", ""});
+    f.links.SetPeers({{"0", "0"}, {"", ""}});
     f.StartPush();
     f.timer.AwaitAlarms(1);
-    f.links.SetAddresses({"0", "1"});
+    f.links.SetPeers({{"0", "0"}, {"1", "1"}});
     f.Pause();
   }
   f.servers.Next(1, DataMethod::kOpenSession).reply(testing::OpenReply({}));

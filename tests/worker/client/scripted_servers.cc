@@ -44,10 +44,10 @@ class ScriptedServers::Channel : public DataChannel {
   const uint32_t server_;
 };
 
-std::vector<std::string> ScriptedServers::Addresses(uint32_t n) {
-  std::vector<std::string> addresses;
-  for (uint32_t s = 0; s < n; ++s) addresses.push_back(std::to_string(s));
-  return addresses;
+std::vector<DataPeer> ScriptedServers::Peers(uint32_t n) {
+  std::vector<DataPeer> peers;
+  for (uint32_t s = 0; s < n; ++s) peers.push_back({std::to_string(s), std::to_string(s)});
+  return peers;
 }
 
 ScriptedServers::Call ScriptedServers::Next(uint32_t server, DataMethod method) {
@@ -99,8 +99,8 @@ absl::StatusOr<std::unique_ptr<DataListener>> ScriptedServers::Listen(const std:
   return absl::UnimplementedError("scripted servers are the test itself");
 }
 
-std::shared_ptr<DataChannel> ScriptedServers::Connect(const std::string& address) {
-  return std::make_shared<Channel>(this, static_cast<uint32_t>(std::stoul(address)));
+std::shared_ptr<DataChannel> ScriptedServers::Connect(const DataPeer& peer, const Caller&) {
+  return std::make_shared<Channel>(this, static_cast<uint32_t>(std::stoul(peer.address)));
 }
 
 Buffer OpenReply(const wire::ServerState& state, const std::string& device) {

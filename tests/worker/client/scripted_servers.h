@@ -41,7 +41,7 @@ class ScriptedServers : public DataTransport {
   };
 
   // Of servers 0 .. n - 1.
-  static std::vector<std::string> Addresses(uint32_t n);
+  static std::vector<DataPeer> Peers(uint32_t n);
 
   // The oldest call to the server that was not taken yet; waits for it, and fails the test when
   // none comes or it is another method's.
@@ -55,7 +55,7 @@ class ScriptedServers : public DataTransport {
   void Close();
 
   absl::StatusOr<std::unique_ptr<DataListener>> Listen(const std::string&, DataHandler*) override;
-  std::shared_ptr<DataChannel> Connect(const std::string& address) override;
+  std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) override;
 
  private:
   class Channel;

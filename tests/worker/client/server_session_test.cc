@@ -30,8 +30,9 @@ using Epoch = ServerSession::Epoch;
 using Retry = ServerSession::Retry;
 
 struct Fixture {
-  explicit Fixture(uint32_t n = 1, const std::string& device = "") : links(&servers, n) {
-    links.SetAddresses(ScriptedServers::Addresses(n));
+  explicit Fixture(uint32_t n = 1, const std::string& device = "")
+      : links(&servers, n, Caller::Nobody()) {
+    links.SetPeers(ScriptedServers::Peers(n));
     ServerSessionOptions options;
     options.links = &links;
     options.timer = &timer;
@@ -232,7 +233,7 @@ TEST_CASE("a server that was started again is opened again, and its device taken
   f.Answer(1, kOpen, OpenReply({7, Generation(2), MapEpoch(3), Step(4)}, "GPU-1"));
   CHECK(f.session->machine().all_take_rows());
   f.session->tickets().Learn(Step(5), 0, {0}, {7, 1, 10, 5});
-  f.links.SetAddresses({"0/again", "1"});
+  f.links.SetPeers({{"0/again", "0"}, {"1", "1"}});
   f.Answer(0, DataMethod::kPull, absl::FailedPreconditionError("session 6 was not opened"));
   f.timer.Advance(absl::Milliseconds(10));
   f.Run();
@@ -296,7 +297,7 @@ TEST_CASE("a final error of OpenSession is the owner's to act upon", "[session]"
 
 TEST_CASE("a server that has no address is looked for, and opened where it appears", "[session]") {
   Fixture f;
-  f.links.SetAddresses({""});
+  f.links.SetPeers({{"", ""}});
   f.Pull(0);
   f.Run();
   REQUIRE(f.not_open.size() == 1);
@@ -306,7 +307,7 @@ TEST_CASE("a server that has no address is looked for, and opened where it appea
   f.Run();
   CHECK(f.not_open.size() == 2);
   CHECK(f.timer.next() == f.timer.Now() + absl::Milliseconds(20));
-  f.links.SetAddresses({"0"});
+  f.links.SetPeers({{"0", "0"}});
   f.Run();
   CHECK(f.servers.waiting() == 0);
   f.timer.Advance(absl::Milliseconds(20));
@@ -318,7 +319,7 @@ TEST_CASE("a server that has no address is looked for, and opened where it appea
 
 TEST_CASE("a call to a server whose address is gone fails as mail", "[session]") {
   Fixture f;
-  f.links.SetAddresses({""});
+  f.links.SetPeers({{"", ""}});
   absl::Status status;
   Epoch when = f.session->machine().epoch(0);
   f.session->Call(0, DataMethod::kPull, Buffer(), [&](Epoch sent, absl::StatusOr<Buffer> reply) {

@@ -35,7 +35,7 @@ class Server : public DataHandler {
  public:
   explicit Server(const ModelTables* tables) : tables_(tables) {}
 
-  void Handle(DataMethod method, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod method, Buffer request, DataReply reply) override {
     if (method == DataMethod::kOpenSession) return reply(wire::EncodeOpenSessionReply({}));
     REQUIRE(method == DataMethod::kPull);
     steps.push_back(wire::ParsePullRequest(request.span())->step.value);
@@ -77,7 +77,7 @@ class Lines : public testing::MadeUpSource {
 struct Fixture {
   explicit Fixture(uint64_t lines) {
     REQUIRE(listener.ok());
-    links.SetAddresses({"s"});
+    links.SetPeers({{"s", "s"}});
     ParameterClientOptions options;
     options.exchange = &exchange;
     options.links = &links;
@@ -100,7 +100,7 @@ struct Fixture {
   Server server{&tables};
   const std::unique_ptr<DataTransport> transport = MakeInProcTransport();
   const absl::StatusOr<std::unique_ptr<DataListener>> listener = transport->Listen("s", &server);
-  ServerLinks links{transport.get(), 1};
+  ServerLinks links{transport.get(), 1, Caller::Nobody()};
   std::unique_ptr<ParameterClient> client;
   Lines source;
   testing::CountingModel model;
@@ -267,7 +267,7 @@ class Scripted {
 
   Scripted() {
     std::ofstream(path()) << "of before\n";
-    links_.SetAddresses(testing::ScriptedServers::Addresses(2));
+    links_.SetPeers(testing::ScriptedServers::Peers(2));
     ParameterClientOptions options;
     options.exchange = &exchange_;
     options.links = &links_;
@@ -324,7 +324,7 @@ class Scripted {
   const TempFolder folder_;
   const ModelTables tables_ = testing::SmallTables();
   const Exchange exchange_{tables_, ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 4)};
-  ServerLinks links_{&servers, 2};
+  ServerLinks links_{&servers, 2, Caller::Nobody()};
   testing::CountingModel model_;
   const std::unique_ptr<ops::Parallel> parallel_ = ops::MakeParallel(1);
   std::unique_ptr<ParameterClient> client_;

@@ -170,7 +170,7 @@ class Cluster : public WireCluster {
     plan_ = std::make_unique<TrainingPlan>(*std::move(plan));
     header_ = {plan_->job, SessionId(session_), plan_->generation, plan_->shards.epoch()};
     address_ = job.server_addresses(0);
-    channel_ = transport_->Connect(address_);
+    channel_ = transport_->Connect({address_, "s"}, Caller::Nobody());
     StartRenewing();
     return absl::OkStatus();
   }

@@ -30,7 +30,7 @@ absl::StatusOr<double> TransportLimit(const BenchOptions& o, size_t request, siz
   auto address = ReadAddressFile(file);
   if (!address.ok()) return address.status();
   auto transport = MakeGrpcTransport({});
-  auto channel = transport->Connect(*address);
+  auto channel = transport->Connect({*address, "s"}, Caller::Nobody());
   BufferBuilder builder(request);
   std::fill(builder.span().begin(), builder.span().end(), uint8_t{7});
   const Buffer message = builder.Finish();

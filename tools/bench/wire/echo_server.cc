@@ -18,7 +18,7 @@ class Echo : public DataHandler {
     for (uint8_t& b : builder.span()) b = 7;
     reply_ = builder.Finish();
   }
-  void Handle(DataMethod, Buffer, DataReply reply) override { reply(reply_); }
+  void Handle(const Caller&, DataMethod, Buffer, DataReply reply) override { reply(reply_); }
 
  private:
   Buffer reply_;

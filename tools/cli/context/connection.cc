@@ -5,9 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/clock.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tools/cli/context/my_credentials.h"
 
 namespace strata {
 namespace {
@@ -73,12 +75,29 @@ absl::Status WithChoice(const absl::Status& status, const ChosenCluster& chosen)
                                    chosen.certs.empty() ? ", without TLS" : "", ")"));
 }
 
-absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectScheduler(const ClusterOptions& given,
-                                                                  KnownLease* lease) {
+absl::StatusOr<Way> FindWay(const ClusterOptions& given) {
   absl::StatusOr<ChosenCluster> chosen = ChooseCluster(given);
   if (!chosen.ok()) return chosen.status();
-  auto client = MakeGrpcSchedulerClient(chosen->scheduler, lease);
-  return std::make_unique<ChosenScheduler>(*std::move(chosen), std::move(client));
+  Way way{*std::move(chosen), nullptr};
+  if (way.chosen.certs.empty()) return way;
+  // For its errors, which say more.
+  const auto mine = OpenMyCredentials(way.chosen.certs, *Clock::Real());
+  if (!mine.ok()) return WithChoice(mine.status(), way.chosen);
+  auto tls = ProcessTls::Open({.folder = way.chosen.certs});
+  if (!tls.ok()) return WithChoice(tls.status(), way.chosen);
+  way.tls = *std::move(tls);
+  return way;
+}
+
+std::unique_ptr<SchedulerClient> ConnectScheduler(const Way& way, KnownLease* lease) {
+  return std::make_unique<ChosenScheduler>(
+      way.chosen, MakeGrpcSchedulerClient(way.chosen.scheduler, way.tls, lease));
+}
+
+absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectScheduler(const ClusterOptions& given) {
+  const absl::StatusOr<Way> way = FindWay(given);
+  if (!way.ok()) return way.status();
+  return ConnectScheduler(*way);
 }
 
 }  // namespace strata

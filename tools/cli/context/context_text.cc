@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "tools/cli/base/days_left.h"
 #include "tools/cli/base/text_table.h"
-#include "tools/cli/certs/certs_text.h"
 
 namespace strata {
 namespace {

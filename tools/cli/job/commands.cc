@@ -21,6 +21,7 @@
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/job_watch.h"
 #include "tools/cli/base/progress.h"
+#include "tools/cli/base/security_text.h"
 #include "tools/cli/context/connection.h"
 #include "tools/cli/job/file.h"
 
@@ -141,7 +142,9 @@ ExitCode RunStatus(const StatusOptions& options) {
     std::printf("{\"cluster\":%s,\"jobs\":%s}\n", ClusterJson(*cluster).c_str(),
                 JobListJson(*jobs).c_str());
   } else {
-    std::printf("%s\n%s", ClusterTable(*cluster).c_str(), JobTable(*jobs).c_str());
+    const std::string security = SecurityText(*cluster, Clock::Real()->Now());
+    std::printf("%s%s\n%s", ClusterTable(*cluster).c_str(), security.c_str(),
+                JobTable(*jobs).c_str());
   }
   return kExitOk;
 }

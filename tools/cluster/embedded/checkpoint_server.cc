@@ -175,8 +175,8 @@ class Server : public CheckpointServer {
         identity_{DrawId<ClusterId>(*IdSource::System()), DrawId<JobUid>(*IdSource::System())},
         scheduler_(DirectiveFor(found, map_, dram_bytes, identity_), cancelled),
         transport_(MakeInProcTransport()),
-        links_(transport_.get(), 1) {
-    links_.SetAddresses({kServer});
+        links_(transport_.get(), 1, Caller::Nobody()) {
+    links_.SetPeers({{kServer, kServer}});
   }
 
   absl::Status Open(const std::string& directory, uint64_t limit) {

@@ -40,7 +40,8 @@ absl::StatusOr<Buffer> Ask(DataChannel& channel, const ShardServer& server, Data
 }  // namespace
 
 absl::StatusOr<LiveRow> ReadLiveRow(const JobShards& shards, const TableSpec& table, Key key,
-                                    DataTransport& transport, absl::Duration timeout) {
+                                    DataTransport& transport, const Caller& caller,
+                                    absl::Duration timeout) {
   const Partitioning partitioning(shards.spec().spec().storage().partitions());
   const ShardStatus* shard = ShardOf(shards, partitioning.Of(table.PositionOfKey(key)));
   if (shard == nullptr || static_cast<int>(shard->place().server()) >= shards.servers_size()) {
@@ -68,7 +69,7 @@ absl::StatusOr<LiveRow> ReadLiveRow(const JobShards& shards, const TableSpec& ta
   if (!request.ok()) return request.status();
   // Numbers of jobs are every cluster's own: whose job it is, the server says when a session is
   // opened, and it was the same opening of the job that answered the pull.
-  const auto channel = transport.Connect(server.data_address());
+  const auto channel = transport.Connect({server.data_address(), server.name()}, caller);
   auto introduced =
       Ask(*channel, server, DataMethod::kOpenSession,
           wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, *identity)), timeout);

@@ -23,13 +23,14 @@ struct LiveRow {
   uint64_t clock = 0;  // bsp: the last committed step; async: windows applied
 };
 
-// Reads by Pull, in a session of its own, which is bound to the job: no row changes. `shards` is
-// what the scheduler says of the job. NOT_FOUND: the server has another job of that number (the
-// text names both), or none. FAILED_PRECONDITION: the server does not hold its shards open now, or
-// another generation or map epoch is there (ask the scheduler again); UNAVAILABLE,
+// Reads by Pull as `caller`, in a session of its own, which is bound to the job: no row changes.
+// `shards` is what the scheduler says of the job. NOT_FOUND: the server has another job of that
+// number (the text names both), or none. FAILED_PRECONDITION: the server does not hold its shards
+// open now, or another generation or map epoch is there (ask the scheduler again); UNAVAILABLE,
 // DEADLINE_EXCEEDED: it does not answer; DATA_LOSS.
 absl::StatusOr<LiveRow> ReadLiveRow(const JobShards& shards, const TableSpec& table, Key key,
-                                    DataTransport& transport, absl::Duration timeout);
+                                    DataTransport& transport, const Caller& caller,
+                                    absl::Duration timeout);
 
 }  // namespace strata
 

@@ -160,7 +160,7 @@ class Servers : public DlrmServers {
     std::string device;
     for (size_t i = 0; i < hosts_.size(); ++i) {
       const auto reply =
-          transport_->Connect(hosts_[i].listener->address())
+          transport_->Connect({hosts_[i].listener->address(), "s"}, Caller::Nobody())
               ->CallAndWait(DataMethod::kOpenSession,
                             wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, kIdentity)),
                             kCallTimeout);

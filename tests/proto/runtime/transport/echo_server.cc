@@ -13,7 +13,7 @@ namespace strata {
 namespace {
 
 struct Handler : public DataHandler {
-  void Handle(DataMethod method, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod method, Buffer request, DataReply reply) override {
     if (method != DataMethod::kPush) return reply(std::move(request));
     absl::MutexLock lock(&mu);
     held.push_back(std::move(reply));

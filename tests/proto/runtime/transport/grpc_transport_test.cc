@@ -39,7 +39,9 @@ namespace {
 constexpr absl::Duration kLong = absl::Seconds(60);
 
 struct EchoHandler : public DataHandler {
-  void Handle(DataMethod, Buffer request, DataReply reply) override { reply(std::move(request)); }
+  void Handle(const Caller&, DataMethod, Buffer request, DataReply reply) override {
+    reply(std::move(request));
+  }
 };
 
 // A port that was free a moment ago, chosen by the system.
@@ -69,8 +71,9 @@ TEST_CASE("port 0 takes a free port and tells which", "[grpc]") {
   CHECK((*a)->address().substr(0, 10) == "127.0.0.1:");
   CHECK((*a)->address() != "127.0.0.1:0");
   if (b.ok()) {  // where IPv6 exists
-    CHECK(
-        transport->Connect((*b)->address())->CallAndWait(DataMethod::kPull, Buffer(), kLong).ok());
+    CHECK(transport->Connect({(*b)->address(), "s"}, Caller::Nobody())
+              ->CallAndWait(DataMethod::kPull, Buffer(), kLong)
+              .ok());
   }
 }
 
@@ -95,7 +98,7 @@ TEST_CASE("addresses that cannot be listened on are refused with the reason", "[
 
 TEST_CASE("values on a device do not leave the process", "[grpc]") {
   struct Offering : public DataHandler {
-    void Handle(DataMethod, Buffer, DataReply reply) override {
+    void Handle(const Caller&, DataMethod, Buffer, DataReply reply) override {
       ++calls;
       BufferBuilder builder(8);
       reply(builder.Finish().With(values));
@@ -108,7 +111,7 @@ TEST_CASE("values on a device do not leave the process", "[grpc]") {
   const auto transport = MakeGrpcTransport();
   const auto listener = transport->Listen("127.0.0.1:0", &handler);
   REQUIRE(listener.ok());
-  const auto channel = transport->Connect((*listener)->address());
+  const auto channel = transport->Connect({(*listener)->address(), "s"}, Caller::Nobody());
   BufferBuilder builder(100);
   const Buffer plain = builder.Finish();
   const auto refused =
@@ -153,7 +156,7 @@ TEST_CASE("each channel draws its own pauses between reconnections", "[grpc]") {
 
 TEST_CASE("more calls than the limit are refused", "[grpc]") {
   struct Holding : public DataHandler {
-    void Handle(DataMethod, Buffer, DataReply reply) override {
+    void Handle(const Caller&, DataMethod, Buffer, DataReply reply) override {
       held.push_back(std::move(reply));
       if (held.size() == 2) full.Notify();
     }
@@ -162,7 +165,7 @@ TEST_CASE("more calls than the limit are refused", "[grpc]") {
   } handler;
   const auto transport = MakeGrpcTransport({.server_threads = 1, .max_calls_in_flight = 2});
   const auto listener = transport->Listen("127.0.0.1:0", &handler);
-  const auto channel = transport->Connect((*listener)->address());
+  const auto channel = transport->Connect({(*listener)->address(), "s"}, Caller::Nobody());
   absl::Notification answered;
   for (int i = 0; i < 2; ++i) {
     channel->Call(DataMethod::kPull, Buffer(), kLong, [](absl::StatusOr<Buffer>) {});
@@ -177,7 +180,7 @@ TEST_CASE("a request that there is no memory for is refused to its caller alone"
   EchoHandler handler;
   const auto transport = MakeGrpcTransport({.server_threads = 1});
   const auto listener = transport->Listen("127.0.0.1:0", &handler);
-  const auto channel = transport->Connect((*listener)->address());
+  const auto channel = transport->Connect({(*listener)->address(), "s"}, Caller::Nobody());
   const std::vector<uint8_t> bytes(100'000, 7);
   {
     const ScopedFailpoint none(
@@ -194,7 +197,7 @@ TEST_CASE("a request that there is no memory for is refused to its caller alone"
 // What a client in another language does, with nothing of ours but the schema.
 TEST_CASE("any gRPC client can call the data plane and the health service", "[grpc]") {
   struct OpenHandler : public DataHandler {
-    void Handle(DataMethod method, Buffer request, DataReply reply) override {
+    void Handle(const Caller&, DataMethod method, Buffer request, DataReply reply) override {
       const auto view = wire::ParseOpenSessionRequest(request.span());
       if (!view.ok()) return reply(view.status());
       if (method != DataMethod::kOpenSession) return reply(absl::InternalError("wrong method"));
@@ -272,7 +275,9 @@ TEST_CASE("typed services share the data plane's port", "[grpc]") {
   const auto listener = transport->Listen("127.0.0.1:0", &handler);
   REQUIRE(listener.ok());
   const std::string address = (*listener)->address();
-  CHECK(transport->Connect(address)->CallAndWait(DataMethod::kPull, Buffer(), kLong).ok());
+  CHECK(transport->Connect({address, "s"}, Caller::Nobody())
+            ->CallAndWait(DataMethod::kPull, Buffer(), kLong)
+            .ok());
   const auto stub = Scheduler::NewStub(grpc::CreateCustomChannel(
       address, grpc::InsecureChannelCredentials(), GrpcChannelArguments()));
   JobRef ref;
@@ -308,7 +313,7 @@ TEST_CASE("calls to a process that is killed end with UNAVAILABLE", "[grpc][proc
   const std::string address = ReadLine(out[0]);
   REQUIRE(!address.empty());
   const auto transport = MakeGrpcTransport();
-  const auto channel = transport->Connect(address);
+  const auto channel = transport->Connect({address, "s"}, Caller::Nobody());
   REQUIRE(channel->CallAndWait(DataMethod::kPull, Buffer(), kLong).ok());
   // Push is never answered by the helper; it prints a line when the call has arrived.
   absl::Notification answered;
@@ -330,7 +335,7 @@ TEST_CASE("calls to a process that is killed end with UNAVAILABLE", "[grpc][proc
 
 TEST_CASE("channels that are dropped answer what is in flight", "[grpc]") {
   struct Holding : public DataHandler {
-    void Handle(DataMethod, Buffer, DataReply reply) override {
+    void Handle(const Caller&, DataMethod, Buffer, DataReply reply) override {
       held = std::move(reply);
       arrived.Notify();
     }
@@ -343,7 +348,7 @@ TEST_CASE("channels that are dropped answer what is in flight", "[grpc]") {
   absl::Status status;
   {
     auto client = MakeGrpcTransport();
-    const auto channel = client->Connect((*listener)->address());
+    const auto channel = client->Connect({(*listener)->address(), "s"}, Caller::Nobody());
     client.reset();  // the channel goes on without it
     channel->Call(DataMethod::kPull, Buffer(), kLong, [&](absl::StatusOr<Buffer> r) {
       status = r.status();

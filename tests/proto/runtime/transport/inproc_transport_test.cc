@@ -34,7 +34,9 @@ TEST_CASE("the in-process transport conforms, on an executor", "[transport]") {
 }
 
 struct EchoHandler : public DataHandler {
-  void Handle(DataMethod, Buffer request, DataReply reply) override { reply(std::move(request)); }
+  void Handle(const Caller&, DataMethod, Buffer request, DataReply reply) override {
+    reply(std::move(request));
+  }
 };
 
 TEST_CASE("inside a process messages are shared, not copied", "[transport]") {
@@ -43,15 +45,15 @@ TEST_CASE("inside a process messages are shared, not copied", "[transport]") {
   const auto listener = transport->Listen("s", &handler);
   BufferBuilder builder(10'000);
   const Buffer sent = builder.Finish();
-  const auto got =
-      transport->Connect("s")->CallAndWait(DataMethod::kPull, sent, absl::InfiniteDuration());
+  const auto got = transport->Connect({"s", "s"}, Caller::Nobody())
+                       ->CallAndWait(DataMethod::kPull, sent, absl::InfiniteDuration());
   REQUIRE(got.ok());
   CHECK(got->data() == sent.data());
 }
 
 // Answers with the values that the request has beside its bytes, in a message of its own.
 struct ValuesHandler : public DataHandler {
-  void Handle(DataMethod, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod, Buffer request, DataReply reply) override {
     BufferBuilder builder(8);
     reply(builder.Finish().With(request.device_values()));
   }
@@ -63,7 +65,7 @@ TEST_CASE("inside a process values on a device go with messages, both ways", "[t
     ValuesHandler handler;
     const auto transport = MakeInProcTransport({.executor = executor});
     const auto listener = transport->Listen("s", &handler);
-    const auto channel = transport->Connect("s");
+    const auto channel = transport->Connect({"s", "s"}, Caller::Nobody());
     float there = 0;
     auto values = std::make_shared<DeviceValues>();
     values->device = "GPU-1";
@@ -82,7 +84,9 @@ TEST_CASE("inside a process values on a device go with messages, both ways", "[t
 
 // Keeps every call.
 struct SilentHandler : public DataHandler {
-  void Handle(DataMethod, Buffer, DataReply reply) override { kept.push_back(std::move(reply)); }
+  void Handle(const Caller&, DataMethod, Buffer, DataReply reply) override {
+    kept.push_back(std::move(reply));
+  }
   std::vector<DataReply> kept;
 };
 
@@ -91,7 +95,7 @@ TEST_CASE("a call has had its time when the timer says so", "[transport]") {
   ManualTimer timer;
   const auto transport = MakeInProcTransport({.timer = &timer});
   const auto listener = transport->Listen("s", &handler);
-  const auto channel = transport->Connect("s");
+  const auto channel = transport->Connect({"s", "s"}, Caller::Nobody());
   const absl::Time start = timer.Now();
   absl::Notification first, second;
   absl::Status status;
@@ -120,7 +124,7 @@ TEST_CASE("an executor decides when handlers run", "[transport]") {
   ManualExecutor executor;
   const auto transport = MakeInProcTransport({.executor = &executor});
   auto listener = *transport->Listen("s", &handler);
-  const auto channel = transport->Connect("s");
+  const auto channel = transport->Connect({"s", "s"}, Caller::Nobody());
   int answers = 0;
   absl::Status last;
   const auto done = [&](absl::StatusOr<Buffer> r) {

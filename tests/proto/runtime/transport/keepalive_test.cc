@@ -44,7 +44,7 @@ absl::Duration UntilNoticed(const Call& call) {
 // Answers a pull, and keeps pushes.
 class Keeper : public DataHandler {
  public:
-  void Handle(DataMethod method, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod method, Buffer request, DataReply reply) override {
     if (method == DataMethod::kPull) return reply(std::move(request));
     absl::MutexLock lock(&mu_);
     kept_.push_back(std::move(reply));
@@ -68,7 +68,7 @@ TEST_CASE("a worker notices within two leases that its server fell silent", "[ke
   const auto listener = transport->Listen("127.0.0.1:0", &keeper);
   REQUIRE(listener.ok());
   testing::SilentProxy proxy((*listener)->address());
-  const auto channel = transport->Connect(proxy.address());
+  const auto channel = transport->Connect({proxy.address(), "s"}, Caller::Nobody());
   REQUIRE(channel->CallAndWait(DataMethod::kPull, Buffer(), kLong).ok());
   absl::Notification pushed;
   absl::Status push;
@@ -94,7 +94,7 @@ TEST_CASE("a peer that only takes its time is not given up, however often it is 
   const auto transport = MakeGrpcTransport({.lease = &lease});
   const auto listener = transport->Listen("127.0.0.1:0", &keeper);
   REQUIRE(listener.ok());
-  const auto channel = transport->Connect((*listener)->address());
+  const auto channel = transport->Connect({(*listener)->address(), "s"}, Caller::Nobody());
   // Asked every second: by default gRPC's servers throw out who has done that five times.
   const absl::Duration patience = absl::Milliseconds(5500);
   CHECK(absl::IsDeadlineExceeded(
@@ -130,7 +130,7 @@ TEST_CASE("a node notices within two leases that its scheduler fell silent", "[k
   REQUIRE(service.ok());
   testing::SilentProxy proxy((*service)->address());
   KnownLease lease;
-  const auto client = MakeGrpcSchedulerClient(proxy.address(), &lease);
+  const auto client = MakeGrpcSchedulerClient(proxy.address(), nullptr, &lease);
   REQUIRE(client->Sync(NodeReport(), kLong).ok());
   CHECK(lease.get() == absl::Milliseconds(kLeaseMs));
   // What it has heard of the lease is for a connection of its own.
@@ -151,7 +151,7 @@ TEST_CASE("a user's command notices within two leases that its scheduler fell si
       {.scheduler = &scheduler, .lease = absl::Milliseconds(kLeaseMs)});
   REQUIRE(service.ok());
   testing::SilentProxy proxy((*service)->address());
-  const auto client = MakeGrpcSchedulerClient(proxy.address());
+  const auto client = MakeGrpcSchedulerClient(proxy.address(), nullptr);
   REQUIRE(absl::IsNotFound(client->GetJob(JobRef(), kLong).status()));
   // By a connection of the lease that it has learnt.
   REQUIRE(absl::IsNotFound(client->GetJob(JobRef(), kLong).status()));

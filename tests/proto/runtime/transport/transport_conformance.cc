@@ -33,7 +33,7 @@ class FunctionHandler : public DataHandler {
  public:
   using Function = std::function<void(DataMethod, Buffer, DataReply)>;
   explicit FunctionHandler(Function f) : f_(std::move(f)) {}
-  void Handle(DataMethod method, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod method, Buffer request, DataReply reply) override {
     f_(method, std::move(request), std::move(reply));
   }
 
@@ -50,7 +50,7 @@ FunctionHandler Echo() {
 // Keeps the replies until the test gives them.
 class HoldingHandler : public DataHandler {
  public:
-  void Handle(DataMethod, Buffer, DataReply reply) override {
+  void Handle(const Caller&, DataMethod, Buffer, DataReply reply) override {
     absl::MutexLock lock(&mu_);
     held_.push_back(std::move(reply));
   }
@@ -92,7 +92,7 @@ struct Fixture {
     INFO(started.status().ToString());
     REQUIRE(started.ok());
     listener = *std::move(started);
-    channel = transport->Connect(listener->address());
+    channel = transport->Connect({listener->address(), "s"}, Caller::Nobody());
   }
 
   std::unique_ptr<DataTransport> transport;
@@ -217,7 +217,7 @@ void NobodyThere(const TransportUnderTest& t) {
   FunctionHandler handler = Echo();
   const std::unique_ptr<DataTransport> transport = t.make();
   const std::string address = t.free_address();
-  const std::shared_ptr<DataChannel> channel = transport->Connect(address);
+  const std::shared_ptr<DataChannel> channel = transport->Connect({address, "s"}, Caller::Nobody());
   const auto got = channel->CallAndWait(DataMethod::kPull, Buffer(), kLong);
   INFO(got.status().ToString());
   CHECK(got.status().code() == absl::StatusCode::kUnavailable);
@@ -336,7 +336,7 @@ void DropInsideCallback(const TransportUnderTest& t) {
   };
   auto client = t.make();
   auto owner = std::make_shared<Owner>();
-  owner->channel = f.transport->Connect(f.listener->address());
+  owner->channel = f.transport->Connect({f.listener->address(), "s"}, Caller::Nobody());
   owner->transport = std::move(client);
   owner->gone = &gone;
   DataChannel* const channel = owner->channel.get();

@@ -44,7 +44,7 @@ class Server : public DataHandler {
  public:
   Server(size_t keys, bool raw) : raw_(raw), rows_(keys * kDim, 0.5f) {}
 
-  void Handle(DataMethod, Buffer request, DataReply reply) override {
+  void Handle(const Caller&, DataMethod, Buffer request, DataReply reply) override {
     if (raw_) {
       reply(Buffer::CopyOf({reinterpret_cast<const uint8_t*>(rows_.data()), rows_.size() * 4}));
       return;
@@ -143,7 +143,7 @@ int Main(int argc, char** argv) {
   std::sort(keys.begin(), keys.end(),
             [&](Key a, Key b) { return table.PositionOfKey(a) < table.PositionOfKey(b); });
   const auto transport = MakeGrpcTransport();
-  const auto channel = transport->Connect(address);
+  const auto channel = transport->Connect({address, "s"}, Caller::Nobody());
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> bytes{0};
   constexpr int kInFlight = 4;

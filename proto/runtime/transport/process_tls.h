@@ -1,0 +1,112 @@
+// TLS of one process: what its ports and its connections show, whom they let in, and who makes a
+// call. Everything that listens or connects in a process shares one; null stands for a process
+// without certificates, which asks nobody.
+#ifndef STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
+#define STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_context.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/core/mutex.h"
+#include "proto/runtime/base/clock.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/credential_source.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/rpc_policy.h"
+#include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/tls_credentials.h"
+
+namespace strata {
+
+// Metadata of a call: the session credential of its caller.
+inline constexpr char kSessionMetadata[] = "strata-session-bin";
+
+struct ProcessTlsOptions {
+  // --certs: a folder with ca.crt, tls.crt and tls.key, as `strata certs` makes them:
+  // CERTS/ROLE/NAME/current. Empty: there is none.
+  std::string folder;
+  // --insecure: what listens may be reached from elsewhere, and nobody is asked.
+  bool insecure = false;
+  // Whose certificate it must be; nothing: anybody's.
+  std::optional<Role> role;
+  std::optional<std::string> name;
+  // Decides what has expired; outlives what is made of it.
+  Clock* clock = Clock::Real();
+  // How often the files are looked at.
+  uint32_t refresh_seconds = 10;
+};
+
+// Thread-safe.
+//
+//   const auto tls = ProcessTls::Open({.folder = flags.certs, .insecure = flags.insecure,
+//                                      .role = Role::kWorker, .name = flags.name});
+//   if (!tls.ok()) return Fail(tls.status());
+//   auto transport = MakeGrpcTransport({.scope = ScopeOf(*tls, flags.insecure), .tls = *tls});
+//   auto channel = transport->Connect({address, "alpha"}, SelfOf(*tls, session));
+class ProcessTls {
+ public:
+  // Null: neither certificates nor a reason to refuse. UNAUTHENTICATED: the certificate is no good
+  // or somebody else's; the text names file, subject and expiry. INVALID_ARGUMENT: both a folder
+  // and
+  // --insecure were given.
+  static absl::StatusOr<std::shared_ptr<ProcessTls>> Open(const ProcessTlsOptions& options);
+
+  const std::shared_ptr<CredentialSource>& source() const { return source_; }
+  const Identity& self() const { return source_->self(); }
+
+  // Of a connection to the one of that role and name. Without a name any of that role will do.
+  std::shared_ptr<grpc::ChannelCredentials> ChannelTo(Role role, std::optional<std::string> name);
+  // Lets in who has a certificate of the cluster's CA; Admit asks the rest.
+  std::shared_ptr<grpc::ServerCredentials> ForPort();
+
+  // Who makes a call, with the session credential that came with it, if he may make it.
+  // UNAUTHENTICATED: no certificate, an expired or revoked one, or one of another cluster: as it is
+  // now, however old the connection is. PERMISSION_DENIED: his role may not.
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, Rpc rpc);
+
+ private:
+  // What Verify said of a certificate, good until one of these changes, and for a minute.
+  struct Seen {
+    Caller caller;
+    absl::Time at;
+    absl::Time until;
+    std::shared_ptr<const Credentials> mine;
+    std::shared_ptr<const Revocations> revoked;
+  };
+
+  ProcessTls(std::shared_ptr<CredentialSource> source, TlsProvider provider)
+      : source_(std::move(source)), provider_(std::move(provider)) {}
+  absl::StatusOr<Caller> Who(const std::string& certificate);
+
+  const std::shared_ptr<CredentialSource> source_;
+  const TlsProvider provider_;
+  Mutex mu_;
+  // By certificate (PEM); at most kMostSeen.
+  std::map<std::string, Seen> seen_ ABSL_GUARDED_BY(mu_);
+};
+
+// As who a process calls.
+Caller SelfOf(const std::shared_ptr<ProcessTls>& tls,
+              std::shared_ptr<const HeldSession> jobs = nullptr);
+// What a process may listen on.
+BindScope ScopeOf(const std::shared_ptr<ProcessTls>& tls, bool insecure);
+// Of every port: the caller, who is nobody where `tls` is null.
+absl::StatusOr<Caller> AdmitCall(const std::shared_ptr<ProcessTls>& tls,
+                                 const grpc::ServerContextBase& context, Rpc rpc);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_

@@ -121,8 +121,19 @@ ALLOWED = {
     ],
     "proto/runtime/base": ["proto/core"],
     "proto/runtime/credentials": ["proto/core", "proto/runtime/base", "proto/runtime/files"],
-    "proto/runtime/daemon": ["proto/runtime/base", "proto/runtime/transport"],
+    "proto/runtime/daemon": [
+        "proto/runtime/base",
+        "proto/runtime/credentials",
+        "proto/runtime/metrics",
+        "proto/runtime/transport",
+    ],
     "proto/runtime/files": ["proto/core", "proto/strata"],
+    "proto/runtime/metrics": [
+        "proto/core",
+        "proto/runtime/base",
+        "proto/runtime/credentials",
+        "proto/runtime/transport",
+    ],
     "proto/runtime/transport": [
         "proto/core",
         "proto/runtime/base",

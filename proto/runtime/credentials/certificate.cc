@@ -59,6 +59,11 @@ absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* moment) {
   return absl::FromTM(fields, absl::UTCTimeZone());
 }
 
+std::string TextOf(const ASN1_IA5STRING* name) {
+  return std::string(reinterpret_cast<const char*>(ASN1_STRING_get0_data(name)),
+                     static_cast<size_t>(ASN1_STRING_length(name)));
+}
+
 absl::Status ReadNames(X509& certificate, CertificateFacts& facts) {
   constexpr int kNone = -1;
   int found = 0;
@@ -71,27 +76,33 @@ absl::Status ReadNames(X509& certificate, CertificateFacts& facts) {
   }
   for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_URI) {
+    if (name->type == GEN_URI) {
+      facts.uris.push_back(TextOf(name->d.uniformResourceIdentifier));
+    } else if (name->type == GEN_DNS) {
+      facts.hosts.push_back(TextOf(name->d.dNSName));
+    } else {
       ++facts.other_names;
-      continue;
     }
-    const ASN1_IA5STRING* const uri = name->d.uniformResourceIdentifier;
-    facts.uris.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
-                            static_cast<size_t>(ASN1_STRING_length(uri)));
   }
   return absl::OkStatus();
 }
 
-// The only alternative name.
+// The only alternative name, but for names of hosts.
 absl::StatusOr<absl::string_view> OnlyUri(const CertificateFacts& facts) {
-  const size_t names = facts.uris.size() + facts.other_names;
   const bool first = STRATA_MUTATION("certs.first_name_counts") && !facts.uris.empty();
-  if ((names == 1 && facts.uris.size() == 1) || first) {
+  if ((facts.other_names == 0 && facts.uris.size() == 1) || first) {
     return absl::string_view(facts.uris.front());
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("it has ", names, " alternative names, ", facts.uris.size(),
-                   " of them URIs; a certificate of Strata has one, a URI"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it has ", facts.uris.size() + facts.hosts.size() + facts.other_names, " alternative names, ",
+      facts.uris.size(), " of them URIs; a certificate of Strata has one"));
+}
+
+// Of `hosts`, nothing but `own`, and that once at most.
+absl::Status CheckHosts(const std::vector<std::string>& hosts, absl::string_view own) {
+  const bool good = hosts.empty() || (hosts.size() == 1 && hosts.front() == own);
+  if (good || STRATA_MUTATION("certs.any_host_is_its_own")) return absl::OkStatus();
+  return absl::InvalidArgumentError("it has a name of a host that is not its own among its names");
 }
 
 }  // namespace
@@ -132,13 +143,19 @@ absl::StatusOr<Identity> IdentityOf(const CertificateFacts& facts) {
   }
   const auto uri = OnlyUri(facts);
   if (!uri.ok()) return uri.status();
-  return ParseIdentityUri(*uri);
+  auto identity = ParseIdentityUri(*uri);
+  if (!identity.ok()) return identity.status();
+  const std::string own =
+      Listens(identity->role) ? RoleHost(identity->cluster, identity->role) : std::string();
+  if (const absl::Status s = CheckHosts(facts.hosts, own); !s.ok()) return s;
+  return identity;
 }
 
 absl::StatusOr<ClusterId> AuthorityClusterOf(const CertificateFacts& facts) {
   if (!facts.authority) return absl::InvalidArgumentError("it is not a CA's certificate");
   const auto uri = OnlyUri(facts);
   if (!uri.ok()) return uri.status();
+  if (const absl::Status s = CheckHosts(facts.hosts, ""); !s.ok()) return s;
   return ParseAuthorityUri(*uri);
 }
 

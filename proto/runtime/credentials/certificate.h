@@ -26,9 +26,10 @@ struct CertificateFacts {
   std::string subject;  // "O=strata,OU=server,CN=alpha"; for people, and cut where it is long
   std::string serial;   // hexadecimal, lower case, at least 32 digits
   Validity valid;
-  bool authority = false;         // it may sign others
-  std::vector<std::string> uris;  // of its alternative names
-  size_t other_names = 0;         // alternative names that are no URIs
+  bool authority = false;          // it may sign others
+  std::vector<std::string> uris;   // of its alternative names
+  std::vector<std::string> hosts;  // those that are names of DNS
+  size_t other_names = 0;          // alternative names of other kinds
 };
 
 // The first certificate of a PEM text. INVALID_ARGUMENT: none, or a malformed one.
@@ -40,7 +41,7 @@ std::string Describe(const CertificateFacts& facts);
 std::string TimeText(absl::Time time);
 
 // Whose certificate it is. INVALID_ARGUMENT: it is an authority's, or its alternative names are not
-// one URI of ours.
+// one URI of ours and, at most, the RoleHost that belongs to it.
 absl::StatusOr<Identity> IdentityOf(const CertificateFacts& facts);
 // The same of an authority's.
 absl::StatusOr<ClusterId> AuthorityClusterOf(const CertificateFacts& facts);

@@ -106,6 +106,12 @@ absl::StatusOr<Identity> ParseIdentityUri(absl::string_view uri) {
   return Identity{*cluster, *role, std::string(parts[2])};
 }
 
+bool Listens(Role role) { return role != Role::kOperator && role != Role::kReader; }
+
+std::string RoleHost(const ClusterId& cluster, Role role) {
+  return absl::StrCat(RoleName(role), ".", cluster.text(), ".strata");
+}
+
 std::string AuthorityUri(const ClusterId& cluster) { return absl::StrCat(kPrefix, cluster.text()); }
 
 absl::StatusOr<ClusterId> ParseAuthorityUri(absl::string_view uri) {

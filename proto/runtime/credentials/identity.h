@@ -49,6 +49,13 @@ std::string IdentityUri(const Identity& identity);
 // INVALID_ARGUMENT: it is not what IdentityUri makes of any identity; the text says which part.
 absl::StatusOr<Identity> ParseIdentityUri(absl::string_view uri);
 
+// Whether processes of a role are connected to: servers of anything, the metrics' port included.
+bool Listens(Role role);
+// "server.CLUSTER.strata": what clients that know hosts' names alone (Prometheus, gRPC of other
+// languages) may ask the certificate of such a process for. No such host is there. The role is in
+// it, so that what is a worker's does not pass for the scheduler's.
+std::string RoleHost(const ClusterId& cluster, Role role);
+
 // The name of the authority of a cluster: `spiffe://strata/CLUSTER`.
 std::string AuthorityUri(const ClusterId& cluster);
 absl::StatusOr<ClusterId> ParseAuthorityUri(absl::string_view uri);

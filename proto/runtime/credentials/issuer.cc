@@ -132,11 +132,14 @@ absl::StatusOr<KeyedCertificate> IssueCertificate(const KeyedCertificate& author
   if (const absl::Status s = CheckIdentityName(identity.name); !s.ok()) return s;
   CertificateContents contents;
   contents.unit = RoleName(identity.role);
-  // For people; what counts is the alternative name, which has room for all.
+  // For people; what counts is the URI, which has room for all.
   if (identity.name.size() <= kMaxCommonName) contents.common_name = identity.name;
   contents.alternative_names = absl::StrCat("URI:", IdentityUri(identity));
-  // Workers listen for their metrics; people listen nowhere.
-  contents.listens = identity.role != Role::kOperator && identity.role != Role::kReader;
+  contents.listens = Listens(identity.role);
+  if (contents.listens) {
+    absl::StrAppend(&contents.alternative_names,
+                    ",DNS:", RoleHost(identity.cluster, identity.role));
+  }
   contents.valid = valid;
   return SignCertificate(contents, &authority);
 }

@@ -3,10 +3,9 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 #include <prometheus/client_metric.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/metric_type.h>
+#include <prometheus/text_serializer.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,7 +15,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <utility>
 
@@ -26,6 +24,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/daemon/advertised_host.h"
+#include "proto/runtime/metrics/metrics_server.h"
 #include "proto/runtime/transport/bind_policy.h"
 
 namespace strata {
@@ -52,20 +51,32 @@ void AddProcessMetrics(std::vector<Metric>& out) {
   std::fclose(statm);
 }
 
-// Bridges our plain numbers to the library's families.
-class Collector : public prometheus::Collectable {
+// Until when what this process shows of itself is good, as Prometheus has it of other certificates.
+void AddCertificateMetrics(CredentialSource& credentials, std::vector<Metric>& out) {
+  const absl::Time until = credentials.Current()->certificate.facts.valid.until;
+  out.push_back({"strata_certificate_not_after_timestamp_seconds",
+                 "When the certificate of this process expires, in seconds since 1970.",
+                 static_cast<double>(absl::ToUnixSeconds(until)), false});
+}
+
+// Bridges our plain numbers to the library's families, and those to their text.
+class Collector {
  public:
+  explicit Collector(std::shared_ptr<CredentialSource> credentials)
+      : credentials_(std::move(credentials)) {}
+
   void Set(std::function<std::vector<Metric>()> collect) {
     absl::MutexLock lock(&mu_);
     collect_ = std::move(collect);
   }
 
-  std::vector<prometheus::MetricFamily> Collect() const override {
+  std::string Text() const {
     absl::MutexLock lock(&mu_);
     std::vector<prometheus::MetricFamily> families;
-    if (!collect_) return families;
+    if (!collect_) return "";
     std::vector<Metric> metrics = collect_();
     AddProcessMetrics(metrics);
+    if (credentials_ != nullptr) AddCertificateMetrics(*credentials_, metrics);
     for (const Metric& m : metrics) {
       prometheus::ClientMetric value;
       if (m.counter) {
@@ -79,10 +90,11 @@ class Collector : public prometheus::Collectable {
            m.counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
            {value}});
     }
-    return families;
+    return prometheus::TextSerializer().Serialize(families);
   }
 
  private:
+  const std::shared_ptr<CredentialSource> credentials_;
   mutable absl::Mutex mu_;
   std::function<std::vector<Metric>()> collect_ ABSL_GUARDED_BY(mu_);
 };
@@ -90,12 +102,12 @@ class Collector : public prometheus::Collectable {
 class DaemonImpl : public Daemon {
  public:
   explicit DaemonImpl(const DaemonOptions& options)
-      : o_(options), collector_(std::make_shared<Collector>()) {}
+      : o_(options), collector_(std::make_shared<Collector>(options.credentials)) {}
 
   ~DaemonImpl() override {
     Timer::Real()->Cancel(this);
     StopMetrics();
-    exposer_.reset();
+    metrics_.reset();
     if (logging_) google::ShutdownGoogleLogging();
     if (lock_ >= 0) close(lock_);
   }
@@ -138,23 +150,25 @@ class DaemonImpl : public Daemon {
 
   absl::Status OpenMetrics() {
     if (o_.metrics_listen.empty()) return absl::OkStatus();
-    if (absl::Status s =
-            CheckBindAddress(o_.metrics_listen,
-                             o_.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly);
+    // With credentials whoever reads them proves who he is.
+    const bool anywhere = o_.insecure || o_.credentials != nullptr;
+    if (absl::Status s = CheckBindAddress(
+            o_.metrics_listen, anywhere ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly);
         !s.ok()) {
       return absl::Status(s.code(), absl::StrCat("--metrics-listen: ", s.message()));
     }
-    try {  // the library reports a taken port by an exception
-      exposer_ = std::make_unique<prometheus::Exposer>(o_.metrics_listen, 1);
-      exposer_->RegisterCollectable(collector_);
-    } catch (const std::exception& e) {
-      return absl::AlreadyExistsError(absl::StrCat("--metrics-listen ", o_.metrics_listen,
-                                                   " cannot be listened on (", e.what(),
-                                                   "); choose another port, or 0 for any"));
+    auto metrics = MetricsServer::Start({.address = o_.metrics_listen,
+                                         .text = [c = collector_] { return c->Text(); },
+                                         .credentials = o_.credentials,
+                                         .timer = Timer::Real()});
+    if (!metrics.ok()) {
+      return absl::Status(metrics.status().code(),
+                          absl::StrCat("--metrics-listen ", metrics.status().message(),
+                                       "; choose another port, or 0 for any"));
     }
-    const std::string bound =
-        absl::StrCat(o_.metrics_listen.substr(0, o_.metrics_listen.rfind(':')), ":",
-                     exposer_->GetListeningPorts().front());
+    metrics_ = *std::move(metrics);
+    const std::string bound = absl::StrCat(
+        o_.metrics_listen.substr(0, o_.metrics_listen.rfind(':')), ":", metrics_->port());
     if (o_.scheduler.empty()) {
       metrics_address_ = bound;
       return absl::OkStatus();
@@ -224,7 +238,7 @@ class DaemonImpl : public Daemon {
 
   const DaemonOptions o_;
   const std::shared_ptr<Collector> collector_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::unique_ptr<MetricsServer> metrics_;
   std::string metrics_address_;
   sigset_t signals_;
   int lock_ = -1;

@@ -1,6 +1,7 @@
 // What the three daemons have in common around their own work: a folder that is theirs alone, a
 // log, metrics for Prometheus, an address for whoever started them, and an orderly end.
 // Tested by tests/bad_input/bad_place_test.cc
+// Tested by tests/proto/runtime/daemon/daemon_metrics_test.cc
 #ifndef STRATA_PROTO_RUNTIME_DAEMON_DAEMON_H_
 #define STRATA_PROTO_RUNTIME_DAEMON_DAEMON_H_
 
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/runtime/credentials/credential_source.h"
 
 namespace strata {
 
@@ -24,6 +26,9 @@ struct DaemonOptions {
   // has neither.
   std::string scheduler;
   std::string advertise;
+  // Of the process: its metrics are then read by TLS alone, by members of its cluster, and may be
+  // listened for anywhere. Null: plain HTTP.
+  std::shared_ptr<CredentialSource> credentials;
 };
 
 // What main returns after `end`: 0; 2 where the command line asks for what is refused
@@ -49,12 +54,12 @@ class Daemon {
 
   // FAILED_PRECONDITION: the folder cannot be made or written, or another process holds it.
   // ALREADY_EXISTS: the metrics address is taken. PERMISSION_DENIED, INVALID_ARGUMENT: it is not
-  // loopback without `insecure`, or no address. UNAVAILABLE: AdvertisedHost's. The text says what
-  // to do.
+  // loopback without `insecure` or credentials, or no address. UNAVAILABLE: AdvertisedHost's. The
+  // text says what to do.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   virtual ~Daemon() = default;
 
-  // Called at every scrape, from a thread of the exposer, until ServeUntilSignal returns.
+  // Called at every scrape, from a thread of the metrics' port, until ServeUntilSignal returns.
   virtual void SetMetrics(std::function<std::vector<Metric>()> collect) = 0;
   // Where a scrape goes, with the real port, from other machines too; empty without metrics.
   virtual std::string metrics_address() const = 0;

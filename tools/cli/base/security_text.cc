@@ -14,10 +14,10 @@ void AddExpiry(absl::string_view whose, int64_t unix_ms, absl::Time now, std::st
   if (unix_ms == 0) return;
   const int64_t days = DaysLeft(absl::FromUnixMillis(unix_ms), now);
   if (days > kWarnAtDays) return;
-  absl::StrAppend(&text, "The certificate of ", whose,
-                  days == 0 ? " has expired"
-                            : absl::StrCat(" expires in ", days, days == 1 ? " day" : " days"),
-                  "; renew it: strata certs renew\n");
+  absl::StrAppend(
+      &text, "The certificate of ", whose,
+      days == 0 ? " has expired" : absl::StrCat(" expires in ", days, days == 1 ? " day" : " days"),
+      "; renew it: strata certs renew\n");
 }
 
 }  // namespace

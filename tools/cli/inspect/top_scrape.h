@@ -4,11 +4,13 @@
 #define STRATA_TOOLS_CLI_INSPECT_TOP_SCRAPE_H_
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/runtime/credentials/credential_source.h"
 
 namespace strata {
 
@@ -19,11 +21,9 @@ using MetricValues = std::map<std::string, double, std::less<>>;
 // finite, are left out.
 MetricValues ParseMetrics(absl::string_view text);
 
-// GET http://`address`/metrics. UNAVAILABLE: nothing listens there, or it closed too early;
-// DEADLINE_EXCEEDED; INVALID_ARGUMENT: no host:port; RESOURCE_EXHAUSTED: more than kMaxScrapeBytes;
-// INTERNAL: an answer other than 200.
-inline constexpr size_t kMaxScrapeBytes = size_t{4} << 20;
-absl::StatusOr<MetricValues> Scrape(const std::string& address, absl::Duration timeout);
+// What a process answers to GET /metrics; errors are FetchMetrics'. By TLS with `credentials`.
+absl::StatusOr<MetricValues> Scrape(const std::string& address, absl::Duration timeout,
+                                    std::shared_ptr<CredentialSource> credentials = nullptr);
 
 }  // namespace strata
 

@@ -54,7 +54,8 @@ TEST_CASE("alternative names that are not one URI of ours are refused", "[creden
        {Bad{"", "it has 0 alternative names"},
         Bad{absl::StrCat("URI:", good, ",URI:", good),
             "it has 2 alternative names, 2 of them URIs"},
-        Bad{absl::StrCat("URI:", good, ",DNS:localhost"), "it has 2 alternative names, 1 of them"},
+        Bad{absl::StrCat("URI:", good, ",IP:127.0.0.1"), "it has 2 alternative names, 1 of them"},
+        Bad{absl::StrCat("URI:", good, ",DNS:localhost"), "it has a name of a host that is not"},
         Bad{"DNS:localhost", "it has 1 alternative names, 0 of them"},
         Bad{"URI:https://example.com/a", "begins otherwise"}}) {
     const auto facts = ReadCertificate(Named(authority, bad.names).certificate);

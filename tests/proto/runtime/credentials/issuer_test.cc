@@ -10,9 +10,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/identity.h"
 #include "tests/proto/runtime/credentials/made_certificates.h"
 
 namespace strata {
@@ -58,6 +60,22 @@ TEST_CASE("who listens may be a connection's server, and people only its client"
     CHECK(X509_get_extended_key_usage(leaf.get()) == expected);
     CHECK(X509_verify(leaf.get(), X509_get0_pubkey(ca.get())) == 1);
     CHECK(X509_check_issued(ca.get(), leaf.get()) == X509_V_OK);
+  }
+}
+
+TEST_CASE("who listens has the name of a host that says the role, and people have none",
+          "[credentials]") {
+  const KeyedCertificate authority = MadeAuthority();
+  for (const Role role : kRoles) {
+    const auto facts = ReadCertificate(Issued(authority, {kCluster, role, "a"}).certificate);
+    REQUIRE(facts.ok());
+    std::vector<std::string> hosts;
+    if (Listens(role)) {
+      hosts.push_back(std::string(RoleName(role)) + ".0123456789abcdef0011223344556677.strata");
+    }
+    CHECK(facts->hosts == hosts);
+    CHECK(facts->other_names == 0);
+    CHECK(IdentityOf(*facts).ok());
   }
 }
 

@@ -144,12 +144,31 @@ TEST_CASE("another cluster's certificate proves nothing here", "[credentials]") 
 TEST_CASE("a certificate of two names, or of none of ours, proves nothing", "[credentials]") {
   const std::string a = IdentityUri({kCluster, Role::kServer, "alpha"});
   const std::string b = IdentityUri({kCluster, Role::kServer, "beta"});
+  const std::string own = RoleHost(kCluster, Role::kServer);
   for (const std::string& names :
        {absl::StrCat("URI:", a, ",URI:", b), absl::StrCat("URI:", a, ",DNS:localhost"),
-        std::string("DNS:localhost"), std::string(), std::string("URI:https://example.com")}) {
+        absl::StrCat("URI:", a, ",DNS:", RoleHost(kCluster, Role::kScheduler)),
+        absl::StrCat("URI:", a, ",DNS:", RoleHost(kOtherCluster, Role::kServer)),
+        absl::StrCat("URI:", a, ",DNS:", own, ",DNS:", own),
+        absl::StrCat("URI:", IdentityUri({kCluster, Role::kReader, "bob"}),
+                     ",DNS:", RoleHost(kCluster, Role::kReader)),
+        absl::StrCat("URI:", a, ",DNS:", own, ",IP:127.0.0.1"), std::string("DNS:localhost"),
+        std::string(), std::string("URI:https://example.com")}) {
     INFO(names);
     CheckRefused(Named(Authority(), names).certificate, Expected(), TestTime(), kUnproven,
                  {"O=strata,OU=server,CN=odd", "strata certs issue"});
+  }
+}
+
+TEST_CASE("a certificate without the name of a host is as good", "[credentials]") {
+  const std::string alpha = IdentityUri({kCluster, Role::kServer, "alpha"});
+  for (const std::string& host :
+       {std::string(), absl::StrCat(",DNS:", RoleHost(kCluster, Role::kServer))}) {
+    INFO(host);
+    const auto caller =
+        VerifyPeer(Named(Authority(), absl::StrCat("URI:", alpha, host)).certificate, Expected(),
+                   TestTime(), {});
+    CHECK(caller.ok());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/runtime/metrics/metrics_client.h"
 #include "tools/cli/inspect/top_scrape.h"
 #include "tools/cli/inspect/top_table.h"
 
@@ -83,7 +84,7 @@ TEST_CASE("a scrape that goes wrong says how", "[top]") {
   CHECK(absl::IsInternal(ScrapeOf("SSH-2.0 200\r\n\r\n").status()));
   CHECK(absl::IsUnavailable(ScrapeOf("HTTP/1.1 200 OK\r\n").status()));
   CHECK(absl::IsUnavailable(ScrapeOf("").status()));
-  const std::string endless(kMaxScrapeBytes + 100, 'x');
+  const std::string endless(kMaxMetricsBytes + 100, 'x');
   CHECK(absl::IsResourceExhausted(ScrapeOf("HTTP/1.1 200 OK\r\n\r\n" + endless).status()));
   CHECK(absl::IsInvalidArgument(Scrape("nowhere", absl::Seconds(1)).status()));
   std::string gone;

@@ -9,6 +9,7 @@
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tools/cli/context/handshake.h"
 #include "tools/cli/context/my_credentials.h"
 
 namespace strata {
@@ -17,8 +18,8 @@ namespace {
 // Passes every call on, and has errors say how the cluster was chosen.
 class ChosenScheduler : public SchedulerClient {
  public:
-  ChosenScheduler(ChosenCluster chosen, std::unique_ptr<SchedulerClient> client)
-      : chosen_(std::move(chosen)), client_(std::move(client)) {}
+  ChosenScheduler(const Way& way, KnownLease* lease)
+      : way_(way), client_(MakeGrpcSchedulerClient(way.chosen.scheduler, way.tls, lease)) {}
 
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
     return Told(client_->Sync(report, timeout));
@@ -59,10 +60,16 @@ class ChosenScheduler : public SchedulerClient {
   template <typename Reply>
   absl::StatusOr<Reply> Told(absl::StatusOr<Reply> reply) const {
     if (reply.ok()) return reply;
-    return WithChoice(reply.status(), chosen_);
+    absl::Status why = reply.status();
+    if (absl::IsUnavailable(why)) {
+      const absl::Status refused =
+          WhyNoHandshake(way_.chosen.scheduler, way_.tls == nullptr ? nullptr : way_.tls->source());
+      if (!refused.ok()) why = refused;
+    }
+    return WithChoice(why, way_.chosen);
   }
 
-  const ChosenCluster chosen_;
+  const Way way_;
   const std::unique_ptr<SchedulerClient> client_;
 };
 
@@ -70,9 +77,10 @@ class ChosenScheduler : public SchedulerClient {
 
 absl::Status WithChoice(const absl::Status& status, const ChosenCluster& chosen) {
   if (!absl::IsUnavailable(status) && !absl::IsUnauthenticated(status)) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), " (", chosen.named_by,
-                                   chosen.certs.empty() ? ", without TLS" : "", ")"));
+  return absl::Status(status.code(), absl::StrCat(status.message(), " (", chosen.named_by,
+                                                  chosen.certs.empty() ? ", without TLS"
+                                                                       : ", as the certificate in ",
+                                                  chosen.certs, ")"));
 }
 
 absl::StatusOr<Way> FindWay(const ClusterOptions& given) {
@@ -90,8 +98,7 @@ absl::StatusOr<Way> FindWay(const ClusterOptions& given) {
 }
 
 std::unique_ptr<SchedulerClient> ConnectScheduler(const Way& way, KnownLease* lease) {
-  return std::make_unique<ChosenScheduler>(
-      way.chosen, MakeGrpcSchedulerClient(way.chosen.scheduler, way.tls, lease));
+  return std::make_unique<ChosenScheduler>(way, lease);
 }
 
 absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectScheduler(const ClusterOptions& given) {

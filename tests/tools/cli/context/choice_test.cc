@@ -109,7 +109,7 @@ TEST_CASE("errors that a wrong choice may be the reason of say how it was made",
   CHECK(WithChoice(absl::UnavailableError("no scheduler answers at h:1"), plain).message() ==
         "no scheduler answers at h:1 (--scheduler, without TLS)");
   CHECK(WithChoice(absl::UnauthenticatedError("expired"), tls) ==
-        absl::UnauthenticatedError("expired (context 'a' of F)"));
+        absl::UnauthenticatedError("expired (context 'a' of F, as the certificate in /c)"));
   CHECK(WithChoice(absl::NotFoundError("no job 7"), tls) == absl::NotFoundError("no job 7"));
 }
 

@@ -20,7 +20,6 @@
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/process_tls.h"
-#include "proto/runtime/transport/tls_credentials.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/rocks_metadata_store.h"

@@ -23,7 +23,6 @@
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/process_tls.h"
-#include "proto/runtime/transport/tls_credentials.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
 #include "server/leave_cluster.h"

@@ -18,7 +18,6 @@
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/process_tls.h"
-#include "proto/runtime/transport/tls_credentials.h"
 #include "worker/device/open_device.h"
 #include "worker/worker.h"
 

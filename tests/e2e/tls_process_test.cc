@@ -16,7 +16,6 @@
 #include "proto/runtime/credentials/places.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/process_tls.h"
-#include "proto/runtime/transport/tls_credentials.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "proto/runtime/daemon/allocator.h"
-#include "proto/runtime/transport/tls_credentials.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "tools/cli/arguments/command_line.h"
 #include "tools/cli/base/exit_code.h"
 #include "tools/cli/base/options.h"

@@ -4,9 +4,12 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/credentials/certs_command.h"
 #include "proto/runtime/credentials/folder_lock.h"
 #include "proto/runtime/credentials/places.h"
+#include "proto/runtime/credentials/role_folders.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/plain_file.h"
 #include "proto/runtime/files/private_files.h"
@@ -27,7 +30,9 @@ absl::Status Damaged(const std::string& file, absl::string_view why) {
 }
 
 // `folder` and what is above it, where it is missing.
-absl::Status MakePlace(const std::string& folder, FileSystem& files) {
+absl::Status MakePlace(const std::string& named, FileSystem& files) {
+  // What is above "x/" is above "x", or x would be made open to others.
+  const std::string folder = BareFolder(named);
   const std::string above = std::filesystem::path(folder).parent_path().string();
   if (!above.empty()) {
     if (absl::Status s = MakeDurableFolders(above, files); !s.ok()) return s;
@@ -47,9 +52,67 @@ absl::Status WriteAuthority(const std::string& folder, const KeyedCertificate& a
                        files);
   }
   if (s.ok()) {
+    s = WritePlainFile(absl::StrCat(folder, "/", kIssuedFile), IssuedCertificates().Text(), files);
+  }
+  if (s.ok()) {
     s = WritePlainFile(absl::StrCat(folder, "/", kRevokedFile), Revocations().Text(), files);
   }
   return s.ok() ? SyncPlainFolder(folder, files) : s;
+}
+
+// FAILED_PRECONDITION: somebody's certificates are there, and not their authority.
+absl::Status CheckNobodyThere(const std::string& folder, FileSystem& files) {
+  constexpr size_t kNamed = 3;
+  auto there = IdentitiesIn(folder, files);
+  if (!there.ok()) return there.status();
+  if (there->empty()) return absl::OkStatus();
+  const size_t all = there->size();
+  if (all > kNamed) there->resize(kNamed);
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " has certificates of another CA (", absl::StrJoin(*there, ", "),
+                   all > kNamed ? absl::StrCat(" and ", all - kNamed, " more") : "",
+                   "), which is not there; put ", AuthorityFolder(folder), " back from a copy, or ",
+                   NewAuthorityBeside(folder, {})));
+}
+
+std::string ListFile(const std::string& folder, const char* name) {
+  return absl::StrCat(AuthorityFolder(folder), "/", name);
+}
+
+absl::Status BadList(const std::string& folder, const char* name, absl::string_view why,
+                     FileSystem& files) {
+  const auto authority = ReadAuthority(folder, files);
+  const ClusterId cluster = authority.ok() ? authority->cluster : ClusterId();
+  return absl::DataLossError(absl::StrCat(ListFile(folder, name), ": ", why,
+                                          "; put it back from a copy, or ",
+                                          NewAuthorityBeside(folder, cluster)));
+}
+
+template <typename List>
+absl::StatusOr<List> ReadList(const std::string& folder, const char* name, const char* what,
+                              FileSystem& files) {
+  const auto text = ReadPlainFile(ListFile(folder, name), kMaxListBytes, files);
+  if (absl::IsNotFound(text.status())) {
+    if (STRATA_MUTATION("certs.list_begun_anew")) return List();
+    return BadList(folder, name, absl::StrCat("the list of ", what, " certificates is missing"),
+                   files);
+  }
+  if (!text.ok()) return text.status();
+  auto list = List::Parse(*text);
+  if (!list.ok()) return BadList(folder, name, list.status().message(), files);
+  return list;
+}
+
+absl::Status WriteList(const std::string& folder, const char* name, const std::string& text,
+                       FileSystem& files) {
+  const std::string file = ListFile(folder, name);
+  if (text.size() > kMaxListBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        file, " would have ", text.size(), " bytes; at most ", kMaxListBytes,
+        " are read; wait until certificates expire, or ", NewAuthorityBeside(folder, {})));
+  }
+  if (absl::Status s = WritePlainFile(file, text, files); !s.ok()) return s;
+  return SyncPlainFolder(AuthorityFolder(folder), files);
 }
 
 }  // namespace
@@ -68,7 +131,7 @@ absl::StatusOr<AuthorityCertificate> ReadAuthority(const std::string& folder, Fi
   auto pem = ReadPlainFile(read.file, kMaxCredentialBytes, files);
   if (absl::IsNotFound(pem.status())) {
     return absl::NotFoundError(
-        absl::StrCat(read.file, ": no CA is there; make one: strata certs init --dir ", folder));
+        absl::StrCat(read.file, ": no CA is there; make one: strata certs init", InFolder(folder)));
   }
   if (!pem.ok()) return pem.status();
   const auto facts = ReadCertificate(*pem);
@@ -91,17 +154,16 @@ absl::StatusOr<KeyedCertificate> ReadSigningAuthority(const std::string& folder,
   const absl::Time end = authority.facts.valid.until;
   const std::string who = absl::StrCat("CA ", Describe(authority.facts));
   if (end <= now) {
-    return Unfit(
-        authority.file, absl::StrCat(who, ": it has expired and signs no more"),
-        absl::StrCat("make a new CA in another folder (strata certs init --cluster ",
-                     authority.cluster.text(), " --dir DIR) and issue every certificate there"));
+    return Unfit(authority.file, absl::StrCat(who, ": it has expired and signs no more"),
+                 NewAuthorityBeside(folder, authority.cluster));
   }
   if (end < until) {
     const int64_t days = (end - now) / kDay;  // whole ones
     const std::string fewer = absl::StrCat("give --days ", days, " or fewer, or ");
-    return Unfit(authority.file,
-                 absl::StrCat(who, ": a certificate until ", TimeText(until), " would outlive it"),
-                 absl::StrCat(days < 1 ? "" : fewer, "make a new CA: strata certs init"));
+    return Unfit(
+        authority.file,
+        absl::StrCat(who, ": a certificate until ", TimeText(until), " would outlive it"),
+        absl::StrCat(days < 1 ? "" : fewer, NewAuthorityBeside(folder, authority.cluster)));
   }
   const std::string file = absl::StrCat(AuthorityFolder(folder), "/", kAuthorityKeyFile);
   if (absl::Status s = CheckPrivate(file, files); absl::IsNotFound(s)) {
@@ -133,9 +195,12 @@ absl::StatusOr<AuthorityCertificate> InitAuthority(const std::string& folder,
     const auto old = ReadAuthority(folder, files);
     const std::string whose =
         !old.ok() ? std::string(old.status().message()) : absl::StrCat("CA ", Describe(old->facts));
-    return absl::AlreadyExistsError(absl::StrCat(
-        place, " is there already (", whose, "); issue from it, or name another folder by --dir"));
+    return absl::AlreadyExistsError(
+        absl::StrCat(place, " is there already (", whose,
+                     "); issue from it, or name another folder: strata certs init",
+                     InFolder(FolderBeside(folder))));
   }
+  if (absl::Status s = CheckNobodyThere(folder, files); !s.ok()) return s;
   const auto authority = MakeAuthority(cluster, *valid);
   if (!authority.ok()) return authority.status();
   absl::Status s = RemoveTree(beside, files);  // of one that was killed
@@ -153,30 +218,22 @@ absl::StatusOr<AuthorityCertificate> InitAuthority(const std::string& folder,
   return ReadAuthority(folder, files);
 }
 
+absl::StatusOr<IssuedCertificates> ReadIssued(const std::string& folder, FileSystem& files) {
+  return ReadList<IssuedCertificates>(folder, kIssuedFile, "issued", files);
+}
+
+absl::Status WriteIssued(const std::string& folder, const IssuedCertificates& issued,
+                         FileSystem& files) {
+  return WriteList(folder, kIssuedFile, issued.Text(), files);
+}
+
 absl::StatusOr<Revocations> ReadRevocations(const std::string& folder, FileSystem& files) {
-  const std::string file = absl::StrCat(AuthorityFolder(folder), "/", kRevokedFile);
-  const auto text = ReadPlainFile(file, kMaxRevokedBytes, files);
-  if (absl::IsNotFound(text.status())) {
-    if (STRATA_MUTATION("certs.list_begun_anew")) return Revocations();
-    return absl::DataLossError(
-        absl::StrCat(file,
-                     ": the list of revoked certificates is missing; put it back from a "
-                     "copy, or make a new CA: strata certs init"));
-  }
-  if (!text.ok()) return text.status();
-  auto revocations = Revocations::Parse(*text);
-  if (!revocations.ok()) {
-    return absl::DataLossError(absl::StrCat(file, ": ", revocations.status().message()));
-  }
-  return revocations;
+  return ReadList<Revocations>(folder, kRevokedFile, "revoked", files);
 }
 
 absl::Status WriteRevocations(const std::string& folder, const Revocations& revocations,
                               FileSystem& files) {
-  const std::string place = AuthorityFolder(folder);
-  const std::string file = absl::StrCat(place, "/", kRevokedFile);
-  if (absl::Status s = WritePlainFile(file, revocations.Text(), files); !s.ok()) return s;
-  return SyncPlainFolder(place, files);
+  return WriteList(folder, kRevokedFile, revocations.Text(), files);
 }
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// The authority of a cluster as files: made, read, and what it has revoked.
+// The authority of a cluster as files: made, read, and what it has issued and revoked.
 #ifndef STRATA_PROTO_RUNTIME_CREDENTIALS_AUTHORITY_FILES_H_
 #define STRATA_PROTO_RUNTIME_CREDENTIALS_AUTHORITY_FILES_H_
 
@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/issued_certificates.h"
 #include "proto/runtime/credentials/issuer.h"
 #include "proto/runtime/credentials/revocations.h"
 #include "proto/runtime/files/file_system.h"
@@ -39,18 +40,24 @@ absl::StatusOr<KeyedCertificate> ReadSigningAuthority(const std::string& folder,
                                                       FileSystem& files = FileSystem::Kernel());
 
 // Makes the authority of a cluster in `folder`, which is made where it is missing: whole or not at
-// all, and durable. Steps: 1 the folder (MakePlace), 2 its lock, 3 no authority is there, 4 the
-// files beside their place (WriteAuthority), 5 the name of theirs. ALREADY_EXISTS: there is one; it
-// stays as it is.
+// all, and durable. Steps: 1 the folder (MakePlace), 2 its lock, 3 no authority is there, and no
+// certificate (CheckNobodyThere), 4 the files beside their place (WriteAuthority), 5 the name of
+// theirs. ALREADY_EXISTS: there is one; it stays as it is. FAILED_PRECONDITION: certificates of
+// another one are there, whose list of revoked ones would begin anew.
 absl::StatusOr<AuthorityCertificate> InitAuthority(const std::string& folder,
                                                    const ClusterId& cluster, int days,
                                                    absl::Time now,
                                                    FileSystem& files = FileSystem::Kernel());
 
-// DATA_LOSS: the list is damaged or missing: it is never taken for an empty one.
+// DATA_LOSS, of both lists: it is damaged or missing; neither is ever taken for an empty one.
+absl::StatusOr<IssuedCertificates> ReadIssued(const std::string& folder,
+                                              FileSystem& files = FileSystem::Kernel());
 absl::StatusOr<Revocations> ReadRevocations(const std::string& folder,
                                             FileSystem& files = FileSystem::Kernel());
-// Replaces the list as a whole, durably. The caller has the folder's lock.
+// Replaces the list as a whole, durably. The caller has the folder's lock. RESOURCE_EXHAUSTED: it
+// would be too long to be read; the old one stays.
+absl::Status WriteIssued(const std::string& folder, const IssuedCertificates& issued,
+                         FileSystem& files = FileSystem::Kernel());
 absl::Status WriteRevocations(const std::string& folder, const Revocations& revocations,
                               FileSystem& files = FileSystem::Kernel());
 

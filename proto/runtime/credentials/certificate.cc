@@ -170,4 +170,19 @@ absl::Status CheckKeyBelongs(absl::string_view certificate_pem, absl::string_vie
   return absl::InvalidArgumentError("the key does not belong to the certificate");
 }
 
+absl::Status CheckSignedBy(absl::string_view certificate_pem, absl::string_view authorities_pem) {
+  const auto certificate = ParseCertificate(certificate_pem);
+  if (!certificate.ok()) return certificate.status();
+  const auto authorities = ParseCertificates(authorities_pem);
+  if (!authorities.ok()) return authorities.status();
+  bool good = false;
+  for (const X509Ptr& authority : *authorities) {
+    good = good || (X509_check_issued(authority.get(), certificate->get()) == X509_V_OK &&
+                    X509_verify(certificate->get(), X509_get0_pubkey(authority.get())) == 1);
+  }
+  ERR_clear_error();
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError("it is signed by another authority");
+}
+
 }  // namespace strata

@@ -49,6 +49,8 @@ absl::StatusOr<ClusterId> AuthorityClusterOf(const CertificateFacts& facts);
 // INVALID_ARGUMENT unless the key is the one that the certificate speaks of. The text has nothing
 // of the key.
 absl::Status CheckKeyBelongs(absl::string_view certificate_pem, absl::string_view key_pem);
+// INVALID_ARGUMENT unless one of the authorities signed it, whatever the time is.
+absl::Status CheckSignedBy(absl::string_view certificate_pem, absl::string_view authorities_pem);
 
 }  // namespace strata
 

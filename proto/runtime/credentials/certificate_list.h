@@ -32,10 +32,11 @@ struct RevokedNow {
   std::vector<std::string> serials;          // revoked by this call
   std::vector<std::string> revoked_earlier;  // and before it
 };
-// Revokes every certificate of the identity whose files are there: the current one and, after a
-// renewal, the one before. With `serial` that number alone, whether or not its files are there.
-// The list is replaced as a whole, durably. NOT_FOUND: no such certificate is there.
-// INVALID_ARGUMENT: the name or the number is none.
+// Revokes every certificate of the identity that has not expired, however often it was renewed
+// since. With `serial` (upper or lower case, with colons or without) that number alone, also of one
+// that is on no list. What has expired goes from the list, which is replaced as a whole, durably.
+// NOT_FOUND: no such certificate is known. INVALID_ARGUMENT: the name or the number is none, or the
+// number is another's.
 absl::StatusOr<RevokedNow> RevokeCertificates(const std::string& folder, Role role,
                                               const std::string& name, const std::string& serial,
                                               absl::Time now,

@@ -19,7 +19,8 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // ABORTED: somebody else has it. NOT_FOUND: there is no such folder. Others: PlainFileError's.
+  // ABORTED: somebody else has it. NOT_FOUND: there is no such folder. FAILED_PRECONDITION: its
+  // file system locks none. Others: PlainFileError's.
   const absl::Status& status() const { return status_; }
 
  private:

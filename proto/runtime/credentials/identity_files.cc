@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
 #include "proto/runtime/credentials/authority_files.h"
+#include "proto/runtime/credentials/certs_command.h"
 #include "proto/runtime/credentials/folder_lock.h"
 #include "proto/runtime/credentials/places.h"
 #include "proto/runtime/files/folders.h"
@@ -19,23 +20,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kRenew[] = "renew it: strata certs renew";
+constexpr char kIssue[] = "issue one: strata certs issue ";
+constexpr char kRenew[] = "renew it: strata certs renew ";
+constexpr char kWhereItsAuthorityIs[] = ", where its CA is";
 
 absl::Status Unfit(const std::string& file, absl::string_view why, absl::string_view remedy) {
   return absl::FailedPreconditionError(absl::StrCat(file, ": ", why, "; ", remedy));
 }
 
-absl::Status Damaged(const std::string& file, absl::string_view why) {
-  return absl::DataLossError(absl::StrCat(file, ": ", why, "; ", kRenew));
+absl::Status Damaged(const std::string& file, absl::string_view why, absl::string_view whose) {
+  return absl::DataLossError(absl::StrCat(file, ": ", why, "; ", kRenew, whose));
 }
 
-// Where a link leads; a folder itself.
+// "server alpha, where its CA is".
+std::string Whose(const Identity& identity) {
+  return absl::StrCat(RoleName(identity.role), " ", identity.name, kWhereItsAuthorityIs);
+}
+
+// Where a link leads, and the link there, and so on; a folder itself. Each is read once, so that
+// what is read there is of one folder, wherever links lead later.
 absl::StatusOr<std::string> Followed(const std::string& folder, FileSystem& files) {
-  std::string target;
-  const int read = files.ReadLink(folder, target);
-  if (read == -EINVAL || STRATA_MUTATION("certs.link_read_for_each_file")) return folder;
-  if (read < 0) return PlainFileError(-read, "follow", folder);
-  return (fs::path(folder).parent_path() / target).string();
+  constexpr int kLinks = 40;  // as many as the kernel follows
+  if (STRATA_MUTATION("certs.link_read_for_each_file")) return folder;
+  std::string at = BareFolder(folder);
+  for (int i = 0; i < kLinks; ++i) {
+    std::string target;
+    const int read = files.ReadLink(at, target);
+    // Gone: it is two renewals old, and the reader looks again where the first link leads.
+    if (read == -EINVAL || (read == -ENOENT && i > 0)) return at;
+    if (read < 0) return PlainFileError(-read, "follow", at);
+    at = BareFolder((fs::path(at).parent_path() / target).string());
+  }
+  return PlainFileError(ELOOP, "follow", folder);
 }
 
 absl::StatusOr<Credentials> LoadFrom(const std::string& folder, FileSystem& files) {
@@ -46,11 +62,18 @@ absl::StatusOr<Credentials> LoadFrom(const std::string& folder, FileSystem& file
   auto key = ReadPlainFile(key_file, kMaxCredentialBytes, files);
   if (!key.ok()) return key.status();
   if (absl::Status s = CheckKeyBelongs(certificate->pem, *key); !s.ok()) {
-    return Damaged(key_file, absl::StrCat(s.message(), " (", Describe(certificate->facts), ")"));
+    return Damaged(key_file, absl::StrCat(s.message(), " (", Describe(certificate->facts), ")"),
+                   Whose(certificate->identity));
   }
-  auto authorities = ReadPlainFile(absl::StrCat(folder, "/", kAuthorityCertificateFile),
-                                   kMaxCredentialBytes, files);
+  const std::string authority_file = absl::StrCat(folder, "/", kAuthorityCertificateFile);
+  auto authorities = ReadPlainFile(authority_file, kMaxCredentialBytes, files);
   if (!authorities.ok()) return authorities.status();
+  if (absl::Status s = CheckSignedBy(certificate->pem, *authorities); !s.ok()) {
+    return Unfit(certificate->file,
+                 absl::StrCat("certificate of ", Describe(certificate->facts), ": ", s.message(),
+                              " than that of ", authority_file),
+                 absl::StrCat(kRenew, Whose(certificate->identity)));
+  }
   KeyedCertificate keyed{certificate->pem, *std::move(key)};
   return Credentials{*std::move(certificate), std::move(keyed), *std::move(authorities)};
 }
@@ -69,7 +92,8 @@ absl::Status WriteIdentity(const std::string& folder, const KeyedCertificate& ma
   return s.ok() ? SyncPlainFolder(folder, files) : s;
 }
 
-// The name of the folder that `current` leads to; empty: nothing has that name.
+// The name of the folder that `current` leads to, however the link spells it; empty: nothing has
+// that name.
 absl::StatusOr<std::string> CurrentName(const std::string& current, FileSystem& files) {
   std::string target;
   const int read = files.ReadLink(current, target);
@@ -79,7 +103,7 @@ absl::StatusOr<std::string> CurrentName(const std::string& current, FileSystem& 
                  "move it away, or name another folder by --dir");
   }
   if (read < 0) return PlainFileError(-read, "follow", current);
-  return target;
+  return fs::path(BareFolder(target)).filename().string();
 }
 
 // All but these two and the link.
@@ -99,9 +123,20 @@ struct Making {
   const IssueOrder& order;
   const AuthorityCertificate& authority;
   std::string before;  // the folder that `current` leads to
+  absl::Time now;
 };
 
-// Steps 4 to 6.
+// Step 4: from then on it can be revoked.
+absl::Status Record(const Making& making, const CertificateFacts& facts, FileSystem& files) {
+  auto issued = ReadIssued(making.folder, files);
+  if (!issued.ok()) return issued.status();
+  issued->DropExpired(making.now);
+  const std::string who = absl::StrCat(RoleName(making.order.role), "/", making.order.name);
+  issued->Add(facts.serial, {who, facts.valid.until});
+  return WriteIssued(making.folder, *issued, files);
+}
+
+// Steps 4 to 7.
 absl::StatusOr<IdentityCertificate> MakeCurrent(const Making& making,
                                                 const KeyedCertificate& signing,
                                                 const Validity& valid, FileSystem& files) {
@@ -112,7 +147,8 @@ absl::StatusOr<IdentityCertificate> MakeCurrent(const Making& making,
   if (!facts.ok()) return facts.status();
   const std::string home = IdentityFolder(making.folder, making.order.role, making.order.name);
   const std::string current = CurrentFolder(making.folder, making.order.role, making.order.name);
-  absl::Status s = MakePrivateFolder(RoleFolder(making.folder, making.order.role), files);
+  absl::Status s = Record(making, *facts, files);
+  if (s.ok()) s = MakePrivateFolder(RoleFolder(making.folder, making.order.role), files);
   if (s.ok()) s = MakePrivateFolder(home, files);
   if (!s.ok()) return s;
   const std::string newest = absl::StrCat(home, "/", facts->serial);
@@ -141,16 +177,15 @@ absl::Status CheckNone(const Making& making, FileSystem& files) {
   return absl::AlreadyExistsError(absl::StrCat(
       current, ": ", RoleName(making.order.role), "/", making.order.name,
       " has a certificate already", old.ok() ? absl::StrCat(" (", Describe(old->facts), ")") : "",
-      "; ", kRenew, " ", RoleName(making.order.role), " ", making.order.name));
+      "; ", kRenew, WhoseIn(making.folder, making.order.role, making.order.name)));
 }
 
 absl::Status CheckOne(const Making& making, FileSystem& files) {
   const std::string current = CurrentFolder(making.folder, making.order.role, making.order.name);
   if (making.before.empty()) {
-    return absl::NotFoundError(absl::StrCat(current, ": ", RoleName(making.order.role), "/",
-                                            making.order.name,
-                                            " has no certificate; issue one: strata certs issue ",
-                                            RoleName(making.order.role), " ", making.order.name));
+    return absl::NotFoundError(absl::StrCat(
+        current, ": ", RoleName(making.order.role), "/", making.order.name, " has no certificate; ",
+        kIssue, WhoseIn(making.folder, making.order.role, making.order.name)));
   }
   const auto old = ReadIdentityCertificate(current, files);
   // One that cannot be read is what a new one mends.
@@ -159,7 +194,10 @@ absl::Status CheckOne(const Making& making, FileSystem& files) {
                absl::StrCat("certificate of ", Describe(old->facts), ": it is of cluster ",
                             old->identity.cluster.text(), ", and the CA here is of ",
                             making.authority.cluster.text()),
-               "renew it where its CA is, or move it away and issue one here");
+               absl::StrCat("renew it where its CA is, or move ",
+                            IdentityFolder(making.folder, making.order.role, making.order.name),
+                            " away and ", kIssue,
+                            WhoseIn(making.folder, making.order.role, making.order.name)));
 }
 
 using CheckBefore = absl::Status (*)(const Making& making, FileSystem& files);
@@ -178,7 +216,7 @@ absl::StatusOr<IdentityCertificate> MakeIdentity(const std::string& folder, cons
   if (!signing.ok()) return signing.status();
   const auto before = CurrentName(CurrentFolder(folder, order.role, order.name), files);
   if (!before.ok()) return before.status();
-  const Making making{folder, order, *authority, *before};
+  const Making making{folder, order, *authority, *before, now};
   if (absl::Status s = check(making, files); !s.ok()) return s;
   return MakeCurrent(making, *signing, *valid, files);
 }
@@ -186,21 +224,24 @@ absl::StatusOr<IdentityCertificate> MakeIdentity(const std::string& folder, cons
 }  // namespace
 
 absl::StatusOr<IdentityCertificate> ReadIdentityCertificate(const std::string& folder,
-                                                            FileSystem& files) {
+                                                            FileSystem& files,
+                                                            const std::string& whose) {
   IdentityCertificate read;
   read.file = absl::StrCat(folder, "/", kCertificateFile);
   auto pem = ReadPlainFile(read.file, kMaxCredentialBytes, files);
   if (absl::IsNotFound(pem.status())) {
     return absl::NotFoundError(
-        absl::StrCat(read.file, ": no certificate is there; issue one: strata certs issue"));
+        absl::StrCat(read.file, ": no certificate is there; ", kIssue, whose));
   }
   if (!pem.ok()) return pem.status();
   const auto facts = ReadCertificate(*pem);
-  if (!facts.ok()) return Damaged(read.file, facts.status().message());
+  if (!facts.ok()) return Damaged(read.file, facts.status().message(), whose);
   const auto identity = IdentityOf(*facts);
   if (!identity.ok()) {
-    return Damaged(read.file, absl::StrCat("certificate of ", Describe(*facts), ": ",
-                                           identity.status().message()));
+    return Damaged(
+        read.file,
+        absl::StrCat("certificate of ", Describe(*facts), ": ", identity.status().message()),
+        whose);
   }
   read.pem = *std::move(pem);
   read.facts = *facts;

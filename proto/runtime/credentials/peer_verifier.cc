@@ -20,15 +20,26 @@ absl::Status Unproven(absl::string_view who, absl::string_view why) {
   return absl::UnauthenticatedError(absl::StrCat("certificate of ", who, ": ", why));
 }
 
+// "strata certs renew server alpha": of whom it says it is.
+std::string Command(absl::string_view verb, const CertificateFacts& facts) {
+  const auto identity = IdentityOf(facts);
+  return absl::StrCat(
+      "strata certs ", verb, " ",
+      identity.ok() ? absl::StrCat(RoleName(identity->role), " ", identity->name) : "ROLE NAME");
+}
+
 // Why OpenSSL does not take a certificate, and what to do.
 std::string WhyRefused(int error, bool of_authority, const CertificateFacts& facts,
-                       absl::Time now) {
+                       const ClusterId& cluster, absl::Time now) {
   const absl::string_view whose = of_authority ? "its CA's certificate" : "it";
   switch (error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return absl::StrCat(
           whose, " has expired (it is ", TimeText(now), " here); ",
-          of_authority ? "make a new CA: strata certs init" : "renew it: strata certs renew");
+          of_authority
+              ? absl::StrCat("make a new CA in another folder: strata certs init --cluster ",
+                             cluster.text(), " --dir DIR")
+              : absl::StrCat("renew it: ", Command("renew", facts)));
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return absl::StrCat(
           whose, " is not valid yet (",
@@ -40,16 +51,18 @@ std::string WhyRefused(int error, bool of_authority, const CertificateFacts& fac
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-      return "this cluster's CA has not signed it; issue one there: strata certs issue";
+      return absl::StrCat("this cluster's CA has not signed it; issue one there: ",
+                          Command("issue", facts));
     default:
       return absl::StrCat("it is refused (", X509_verify_cert_error_string(error),
-                          "); issue one: strata certs issue");
+                          "); issue one: ", Command("issue", facts));
   }
 }
 
 // UNAUTHENTICATED unless one of the authorities signed it and both are valid now.
 absl::Status CheckSigned(X509& leaf, const CertificateFacts& facts,
-                         const std::vector<X509Ptr>& authorities, absl::Time now) {
+                         const std::vector<X509Ptr>& authorities, const ClusterId& cluster,
+                         absl::Time now) {
   const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> trusted(X509_STORE_new(),
                                                                         &X509_STORE_free);
   const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> check(X509_STORE_CTX_new(),
@@ -66,7 +79,7 @@ absl::Status CheckSigned(X509& leaf, const CertificateFacts& facts,
   if (good) return absl::OkStatus();
   return Unproven(Describe(facts),
                   WhyRefused(X509_STORE_CTX_get_error(check.get()),
-                             X509_STORE_CTX_get_error_depth(check.get()) > 0, facts, now));
+                             X509_STORE_CTX_get_error_depth(check.get()) > 0, facts, cluster, now));
 }
 
 absl::Status CheckExpected(const Identity& identity, const CertificateFacts& facts,
@@ -96,7 +109,7 @@ absl::Status CheckExpected(const Identity& identity, const CertificateFacts& fac
 absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectations& expected,
                                   absl::Time now, const Revocations& revocations) {
   if (chain.empty()) {
-    return Unproven("the peer", "it shows none; give it one: strata certs issue");
+    return Unproven("the peer", "it shows none; give it one: strata certs issue ROLE NAME");
   }
   const auto authorities = ParseCertificates(expected.authorities);
   if (!authorities.ok()) {
@@ -108,11 +121,13 @@ absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectation
   const auto facts = ReadCertificate(chain);
   if (!facts.ok()) return Unproven("the peer", facts.status().message());
   // First, so that nothing else is told to whom nobody vouches for.
-  if (absl::Status s = CheckSigned(**leaf, *facts, *authorities, now); !s.ok()) return s;
+  if (absl::Status s = CheckSigned(**leaf, *facts, *authorities, expected.cluster, now); !s.ok()) {
+    return s;
+  }
   const auto identity = IdentityOf(*facts);
   if (!identity.ok()) {
-    return Unproven(Describe(*facts),
-                    absl::StrCat(identity.status().message(), "; issue one: strata certs issue"));
+    return Unproven(Describe(*facts), absl::StrCat(identity.status().message(),
+                                                   "; issue one: ", Command("issue", *facts)));
   }
   if (identity->cluster != expected.cluster && !STRATA_MUTATION("certs.other_cluster_is_taken")) {
     return Unproven(Describe(*facts),
@@ -121,7 +136,7 @@ absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectation
   }
   if (revocations.Contains(facts->serial) && !STRATA_MUTATION("certs.revoked_is_taken")) {
     return Unproven(Describe(*facts), absl::StrCat("it was revoked (serial number ", facts->serial,
-                                                   "); renew it: strata certs renew"));
+                                                   "); renew it: ", Command("renew", *facts)));
   }
   if (absl::Status s = CheckExpected(*identity, *facts, expected); !s.ok()) return s;
   return Caller{.name = identity->name, .role = identity->role};

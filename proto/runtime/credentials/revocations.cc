@@ -1,44 +1,42 @@
 #include "proto/runtime/credentials/revocations.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "proto/core/checksum.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/checked_lines.h"
+#include "proto/runtime/credentials/issued_certificates.h"
 
 namespace strata {
 namespace {
 
-constexpr char kHeading[] = "strata revocations 1\n";
-constexpr char kChecksum[] = "crc32c ";
-constexpr size_t kChecksumBytes = sizeof(kChecksum) - 1 + 8 + 1;
-constexpr size_t kSerialDigits = 32;
-constexpr size_t kMaxSerialDigits = 64;
-
-std::string ChecksumLine(absl::string_view text) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data());
-  return absl::StrFormat("%s%08x\n", kChecksum, Crc32c({bytes, text.size()}));
-}
+constexpr char kHeading[] = "strata revocations 2";
+constexpr char kHeading1[] = "strata revocations 1";
+constexpr char kUnknown[] = "unknown";
 
 absl::Status Damaged(absl::string_view why) {
-  return absl::DataLossError(
-      absl::StrCat("the list of revoked certificates is damaged: ", why,
-                   "; put it back from a copy, or make a new CA: strata certs init"));
+  return absl::DataLossError(absl::StrCat("the list of revoked certificates is damaged: ", why));
+}
+
+std::string UntilText(absl::Time until) {
+  return until == absl::InfiniteFuture() ? kUnknown : TimeText(until);
+}
+
+// One line; nothing where it is none.
+bool ParseEntry(const std::vector<absl::string_view>& fields, bool with_until,
+                Revocations::Entry& entry) {
+  if (fields.size() != (with_until ? 4 : 3) || !IsSerial(fields[0]) || fields[1].empty() ||
+      !ParseTimeText(fields[2], entry.since)) {
+    return false;
+  }
+  entry.who = std::string(fields[1]);
+  return !with_until || fields[3] == kUnknown || ParseTimeText(fields[3], entry.until);
 }
 
 }  // namespace
-
-bool IsSerial(absl::string_view text) {
-  return text.size() >= kSerialDigits && text.size() <= kMaxSerialDigits &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
 
 bool Revocations::Contains(absl::string_view serial) const {
   return all_.find(std::string(serial)) != all_.end();
@@ -48,33 +46,32 @@ bool Revocations::Add(const std::string& serial, Entry entry) {
   return all_.emplace(serial, std::move(entry)).second;
 }
 
+void Revocations::DropExpired(absl::Time now) {
+  std::erase_if(all_, [&](const auto& e) { return e.second.until + kKeptAfterExpiry <= now; });
+}
+
 std::string Revocations::Text() const {
-  std::string text = kHeading;
+  std::string text = absl::StrCat(kHeading, "\n");
   for (const auto& [serial, entry] : all_) {
-    absl::StrAppend(&text, serial, " ", entry.who, " ", TimeText(entry.since), "\n");
+    absl::StrAppend(&text, serial, " ", entry.who, " ", TimeText(entry.since), " ",
+                    UntilText(entry.until), "\n");
   }
-  return absl::StrCat(text, ChecksumLine(text));
+  return WithChecksum(text);
 }
 
 absl::StatusOr<Revocations> Revocations::Parse(absl::string_view text) {
-  if (text.size() < kChecksumBytes) return Damaged("it ends too early");
-  const absl::string_view lines = text.substr(0, text.size() - kChecksumBytes);
-  if (text.substr(lines.size()) != ChecksumLine(lines)) {
-    return Damaged("its checksum does not fit its contents");
-  }
-  std::vector<absl::string_view> each = absl::StrSplit(lines, '\n');
-  if (absl::StrCat(each.front(), "\n") != kHeading) return Damaged("line 1 is not its heading");
-  if (!each.back().empty()) return Damaged("its last line has no end");
-  each.pop_back();
+  const auto lines = CheckedLines(text);
+  if (!lines.ok()) return Damaged(lines.status().message());
+  const bool with_until = lines->front() == kHeading;
+  if (!with_until && lines->front() != kHeading1) return Damaged("line 1 is not its heading");
   Revocations parsed;
-  for (size_t i = 1; i < each.size(); ++i) {
-    const std::vector<absl::string_view> fields = absl::StrSplit(each[i], ' ');
+  for (size_t i = 1; i < lines->size(); ++i) {
+    const std::vector<absl::string_view> fields = absl::StrSplit((*lines)[i], ' ');
     Entry entry;
-    std::string error;
-    const bool whole = fields.size() == 3 && IsSerial(fields[0]) && !fields[1].empty() &&
-                       absl::ParseTime("%Y-%m-%dT%H:%M:%SZ", fields[2], &entry.since, &error);
-    if (!whole) return Damaged(absl::StrCat("line ", i + 1, " is not SERIAL NAME TIME"));
-    entry.who = std::string(fields[1]);
+    if (!ParseEntry(fields, with_until, entry)) {
+      return Damaged(
+          absl::StrCat("line ", i + 1, " is not SERIAL NAME SINCE", with_until ? " UNTIL" : ""));
+    }
     if (!parsed.Add(std::string(fields[0]), std::move(entry))) {
       return Damaged(absl::StrCat("line ", i + 1, " is there twice"));
     }

@@ -23,26 +23,28 @@ class Revocations {
   struct Entry {
     std::string who;  // "reader/bob"
     absl::Time since;
+    // It expires then, and counts no more by itself. InfiniteFuture(): not known.
+    absl::Time until = absl::InfiniteFuture();
   };
 
   bool Contains(absl::string_view serial) const;
   // False: it is there already, and stays as it was. `serial` is as CertificateFacts has it, `who`
   // without blanks.
   bool Add(const std::string& serial, Entry entry);
+  // Removes those that expired kKeptAfterExpiry ago (issued_certificates.h).
+  void DropExpired(absl::Time now);
   // By serial number.
   const std::map<std::string, Entry>& all() const { return all_; }
 
   // A line for each, and one with a checksum. Times are kept to the second.
   std::string Text() const;
-  // DATA_LOSS: it is not a whole text of that kind; says which line.
+  // DATA_LOSS: it is not a whole text of that kind; says which line. Texts of version 1, without
+  // `until`, are read as well.
   static absl::StatusOr<Revocations> Parse(absl::string_view text);
 
  private:
   std::map<std::string, Entry> all_;
 };
-
-// 32 hexadecimal digits or more, lower case, as the serial numbers of CertificateFacts are.
-bool IsSerial(absl::string_view text);
 
 }  // namespace strata
 

@@ -70,6 +70,14 @@ UnfinishedFile OpenUnfinished(const std::string& name, FileSystem& files) {
   return file;
 }
 
+int LockFolderSurely(const std::string& path, FileSystem& files) {
+  const int fd = files.Open(path, O_RDONLY | O_DIRECTORY);
+  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  const int error = errno;
+  files.Close(fd);
+  return -error;
+}
+
 int LockFolder(const std::string& path, FileSystem& files) {
   const int fd = files.Open(path, O_RDONLY | O_DIRECTORY);
   if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return fd;

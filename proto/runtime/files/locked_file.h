@@ -30,8 +30,10 @@ UnfinishedFile OpenUnfinished(const std::string& name, FileSystem& files = FileS
 // NAME.tmp, NAME.1.tmp, NAME.2.tmp, NAME.3.tmp.
 std::vector<std::string> UnfinishedNames(const std::string& name);
 
-// A folder that is there, for as long as the descriptor is open. Nobody is kept out where the file
-// system does not lock folders.
+// A folder that is there, for as long as the descriptor is open. Where the file system does not
+// lock folders, the errno says so.
+int LockFolderSurely(const std::string& path, FileSystem& files = FileSystem::Kernel());
+// The same, but nobody is kept out where the file system does not lock folders.
 int LockFolder(const std::string& path, FileSystem& files = FileSystem::Kernel());
 
 }  // namespace strata

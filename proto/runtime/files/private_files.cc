@@ -18,8 +18,8 @@ namespace {
 
 constexpr mode_t kPrivateFile = 0600;
 constexpr mode_t kPrivateFolder = 0700;
-// Rights that a private file gives to nobody: to write for its group, any for others.
-constexpr mode_t kNobody = 0027;
+// Rights that a private file gives to nobody: any of its group and of others.
+constexpr mode_t kNobody = 0077;
 constexpr mode_t kRights = 07777;
 
 std::string FolderOf(const std::string& path) {

@@ -23,8 +23,8 @@ absl::Status MakePrivateFolder(const std::string& path, FileSystem& files = File
 absl::Status WritePrivateFile(const std::string& path, absl::string_view text,
                               FileSystem& files = FileSystem::Kernel());
 
-// PERMISSION_DENIED unless the file is closed to everybody but its owner; its group may read it, as
-// mounted secrets are handed out so. The text says the mode and how to change it.
+// PERMISSION_DENIED unless the file is closed to everybody but its owner, its group included. The
+// text says the mode and how to change it.
 absl::Status CheckPrivate(const std::string& path, FileSystem& files = FileSystem::Kernel());
 
 // Makes `path` a link to `target`, in one step: whoever follows it meanwhile arrives where it led

@@ -2,8 +2,10 @@
 
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
+#include <grpcpp/server_context.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +13,7 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/folder_credentials.h"
+#include "proto/runtime/transport/tls_credentials.h"
 
 namespace strata {
 namespace {
@@ -38,6 +41,12 @@ absl::Status CheckSelf(const ProcessTlsOptions& o, const Credentials& mine) {
 }
 
 }  // namespace
+
+void AllowTls13Alone() {
+  // Ciphers of TLS 1.2 for RSA keys, which no certificate of ours has: no handshake of TLS 1.2
+  // finds one. Those of TLS 1.3 are another list, which stays as it is.
+  ::setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", /*overwrite=*/1);
+}
 
 absl::StatusOr<std::shared_ptr<ProcessTls>> ProcessTls::Open(const ProcessTlsOptions& options) {
   if (options.folder.empty()) return std::shared_ptr<ProcessTls>();

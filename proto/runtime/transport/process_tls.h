@@ -4,10 +4,6 @@
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
 
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server_context.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,7 +23,15 @@
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/rpc_policy.h"
 #include "proto/runtime/transport/bind_policy.h"
-#include "proto/runtime/transport/tls_credentials.h"
+
+namespace grpc {
+class ChannelCredentials;
+class ServerContextBase;
+class ServerCredentials;
+namespace experimental {
+class CertificateProviderInterface;
+}  // namespace experimental
+}  // namespace grpc
 
 namespace strata {
 
@@ -48,6 +52,11 @@ struct ProcessTlsOptions {
   // How often the files are looked at.
   uint32_t refresh_seconds = 10;
 };
+
+// Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
+// program calls it first: before any other thread runs (it sets an environment variable, which gRPC
+// reads once) and before any credentials are made.
+void AllowTls13Alone();
 
 // Thread-safe.
 //
@@ -87,12 +96,13 @@ class ProcessTls {
     std::shared_ptr<const Revocations> revoked;
   };
 
-  ProcessTls(std::shared_ptr<CredentialSource> source, TlsProvider provider)
+  using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
+  ProcessTls(std::shared_ptr<CredentialSource> source, Provider provider)
       : source_(std::move(source)), provider_(std::move(provider)) {}
   absl::StatusOr<Caller> Who(const std::string& certificate);
 
   const std::shared_ptr<CredentialSource> source_;
-  const TlsProvider provider_;
+  const Provider provider_;
   Mutex mu_;
   // By certificate (PEM); at most kMostSeen.
   std::map<std::string, Seen> seen_ ABSL_GUARDED_BY(mu_);

@@ -4,7 +4,6 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,12 +45,6 @@ void Fill(CheckPeer check, tls::TlsCredentialsOptions& options) {
 }
 
 }  // namespace
-
-void AllowTls13Alone() {
-  // Ciphers of TLS 1.2 for RSA keys, which no certificate of ours has: no handshake of TLS 1.2
-  // finds one. Those of TLS 1.3 are another list, which stays as it is.
-  ::setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", /*overwrite=*/1);
-}
 
 absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files) {
   if (const auto now = LoadCredentials(files.folder); !now.ok()) return now.status();

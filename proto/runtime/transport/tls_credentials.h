@@ -30,11 +30,6 @@ struct TlsFiles {
   uint32_t refresh_seconds = 10;
 };
 
-// Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
-// program calls it first: before any other thread runs (it sets an environment variable, which gRPC
-// reads once) and before any credentials are made.
-void AllowTls13Alone();
-
 // Reads the files again while anything made of it lives, in a thread of its own. Connections share
 // one.
 using TlsProvider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;

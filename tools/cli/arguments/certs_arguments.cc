@@ -46,7 +46,7 @@ void AddRevoke(CLI::App& group, CommandSet& commands) {
   AddWho(revoke, o.role, o.name);
   revoke
       ->add_option("--serial", o.serial,
-                   "this one alone (default: the newest, and the one before it)")
+                   "this one alone (default: all of that name that have not expired)")
       ->type_name("SERIAL");
   AddFolder(revoke, o.dir);
   AddJson(revoke, o.json);

@@ -1,5 +1,6 @@
 #include "proto/runtime/credentials/authority_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -62,6 +63,39 @@ TEST_CASE("an authority is made whole, private, and able to sign", "[credentials
   CHECK_FALSE(fs::exists(folder + "/ca.new"));
 }
 
+TEST_CASE("the folder of an authority is private, however it is spelled", "[credentials]") {
+  const TempFolder temp;
+  for (const char* spelled : {"a/", "b//", "c/.", "d/e/", "./f/./"}) {
+    const std::string folder = absl::StrCat(temp.path(), "/", spelled);
+    INFO(spelled);
+    REQUIRE(InitAuthority(folder, kCluster, 10, TestTime()).ok());
+    CHECK(ModeOf(fs::canonical(folder).string()) == 0700);
+    CHECK(Signing(folder, TestTime(), 1).ok());
+  }
+}
+
+TEST_CASE("no authority is made beside certificates of another one", "[credentials]") {
+  const TempFolder temp;
+  const std::string folder = temp.path() + "/certs";
+  for (const char* whose : {"server/alpha", "server/beta", "reader/r", "worker/w", "worker/x"}) {
+    fs::create_directories(absl::StrCat(folder, "/", whose));
+  }
+  const auto made = InitAuthority(folder, kCluster, 30, TestTime());
+  CHECK(absl::IsFailedPrecondition(made.status()));
+  CheckText(made.status().message(),
+            {folder + " has certificates of another CA (server/alpha, server/beta, worker/w and 2 "
+                      "more)",
+             folder + "/ca back from a copy",
+             "strata certs init --dir " + folder + "-new) and issue every certificate there"});
+  CHECK_FALSE(fs::exists(folder + "/ca"));
+  // Empty ones are nobody's.
+  for (const char* role : {"server", "worker", "reader"}) {
+    fs::remove_all(absl::StrCat(folder, "/", role));
+    fs::create_directories(absl::StrCat(folder, "/", role));
+  }
+  CHECK(InitAuthority(folder, kCluster, 30, TestTime()).ok());
+}
+
 TEST_CASE("an authority that is there stays, and is named", "[credentials]") {
   const TempFolder temp;
   const std::string folder = temp.path() + "/certs";
@@ -111,8 +145,12 @@ TEST_CASE("an authority that cannot sign says why", "[credentials]") {
             {folder + "/ca/ca.crt", "O=strata,OU=ca", "expires 2026-01-31T00:00:00Z", "has expired",
              absl::StrCat("--cluster ", kClusterText)});
 
-  REQUIRE(chmod(key.c_str(), 0644) == 0);
-  CHECK(absl::IsPermissionDenied(Signing(folder, TestTime(), 1).status()));
+  for (const mode_t mode : {0644, 0640, 0604}) {
+    REQUIRE(chmod(key.c_str(), mode) == 0);
+    const auto open = Signing(folder, TestTime(), 1);
+    CHECK(absl::IsPermissionDenied(open.status()));
+    CheckText(open.status().message(), {"mode 06", "chmod 600 " + key});
+  }
   REQUIRE(chmod(key.c_str(), 0600) == 0);
   std::ofstream(key) << testing::MadeAuthority().key;
   const auto other = Signing(folder, TestTime(), 1);
@@ -148,16 +186,64 @@ TEST_CASE("the list of revoked ones is never taken for empty", "[credentials]") 
   revocations.Add(std::string(32, '7'), {"server/alpha", TestTime()});
   REQUIRE(WriteRevocations(folder, revocations).ok());
   CHECK(ReadRevocations(folder)->Text() == revocations.Text());
+  const std::string remedy = absl::StrCat(
+      "put it back from a copy, or make a new CA in another "
+      "folder (strata certs init --cluster ",
+      kClusterText, " --dir ", folder, "-new)");
   for (const char* text : {"", "strata revocations 1\n", "hello\n"}) {
     std::ofstream(file) << text;
     const auto read = ReadRevocations(folder);
     CHECK(absl::IsDataLoss(read.status()));
-    CheckText(read.status().message(), {file, "put it back from a copy"});
+    CheckText(read.status().message(), {file, "damaged", remedy});
   }
   fs::remove(file);
   CHECK(absl::IsDataLoss(ReadRevocations(folder).status()));
-  CheckText(ReadRevocations(folder).status().message(), {file, "missing"});
+  CheckText(ReadRevocations(folder).status().message(), {file, "missing", remedy});
 }
+
+TEST_CASE("the list of issued ones is never taken for empty", "[credentials]") {
+  const TempFolder temp;
+  const std::string folder = temp.path() + "/certs", file = folder + "/ca/issued";
+  REQUIRE(InitAuthority(folder, kCluster, 30, TestTime()).ok());
+  CHECK(ReadIssued(folder)->all().empty());
+  IssuedCertificates issued;
+  issued.Add(std::string(32, '7'), {"server/alpha", TestTime()});
+  REQUIRE(WriteIssued(folder, issued).ok());
+  CHECK(ReadIssued(folder)->Text() == issued.Text());
+  std::ofstream(file) << "hello";
+  CHECK(absl::IsDataLoss(ReadIssued(folder).status()));
+  CheckText(ReadIssued(folder).status().message(), {file, "issued certificates is damaged"});
+  fs::remove(file);
+  CHECK(absl::IsDataLoss(ReadIssued(folder).status()));
+  CheckText(ReadIssued(folder).status().message(), {file, "missing", "put it back"});
+}
+
+TEST_CASE("a list that could not be read is not written", "[credentials]") {
+  const TempFolder temp;
+  const std::string folder = temp.path() + "/certs";
+  REQUIRE(InitAuthority(folder, kCluster, 30, TestTime()).ok());
+  const std::string before = ReadRevocations(folder)->Text();
+  Revocations long_list;
+  const std::string who(kMaxListBytes / 8, 'n');
+  for (int i = 0; i < 8; ++i)
+    long_list.Add(absl::StrCat(std::string(31, '7'), i), {who, TestTime()});
+  const absl::Status full = WriteRevocations(folder, long_list);
+  CHECK(absl::IsResourceExhausted(full));
+  CheckText(full.message(), {folder + "/ca/revoked would have", absl::StrCat(kMaxListBytes)});
+  CHECK(ReadRevocations(folder)->Text() == before);
+}
+
+// Folders are opened so that flock fails: with EBADF; or they cannot be opened at all.
+class UnlockableFiles : public FileSystem {
+ public:
+  explicit UnlockableFiles(int error) : error_(error) {}
+  int Open(const std::string& path, int) override {
+    return error_ != 0 ? -error_ : ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  }
+
+ private:
+  const int error_;
+};
 
 TEST_CASE("one command at a time changes a folder", "[credentials]") {
   const TempFolder temp;
@@ -171,6 +257,15 @@ TEST_CASE("one command at a time changes a folder", "[credentials]") {
     CheckText(second.status().message(), {folder, "another `strata certs`", "try again"});
   }
   CHECK(FolderLock(folder, FileSystem::Kernel()).status().ok());
+  UnlockableFiles unlockable(0);
+  const FolderLock odd(folder, unlockable);
+  CHECK(absl::IsInternal(odd.status()));
+  CheckText(odd.status().message(), {"cannot lock " + folder, "Bad file descriptor"});
+  UnlockableFiles without_locks(ENOLCK);
+  const FolderLock lockless(folder, without_locks);
+  CHECK(absl::IsFailedPrecondition(lockless.status()));
+  CheckText(lockless.status().message(),
+            {"cannot lock " + folder, "No locks available", "that locks folders", "--dir"});
   const FolderLock none(folder + "/none", FileSystem::Kernel());
   CHECK(absl::IsNotFound(none.status()));
   CheckText(none.status().message(), {folder + "/none", "strata certs init"});

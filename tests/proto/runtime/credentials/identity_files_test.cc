@@ -160,8 +160,12 @@ TEST_CASE("what is damaged is told with its file, and a renewal mends it", "[cre
   const Certs certs;
   REQUIRE(IssueIdentity(certs.folder(), kAlpha, TestTime()).ok());
   const std::string key = certs.current() + "/tls.key", crt = certs.current() + "/tls.crt";
-  REQUIRE(chmod(key.c_str(), 0644) == 0);
-  CHECK(absl::IsPermissionDenied(LoadCredentials(certs.current()).status()));
+  for (const mode_t mode : {0644, 0640}) {
+    REQUIRE(chmod(key.c_str(), mode) == 0);
+    const auto open = LoadCredentials(certs.current());
+    CHECK(absl::IsPermissionDenied(open.status()));
+    CheckText(open.status().message(), {"/tls.key is open to others (mode 06", "chmod 600 "});
+  }
   REQUIRE(chmod(key.c_str(), 0600) == 0);
   std::ofstream(key) << testing::MadeAuthority().key;
   const auto other = LoadCredentials(certs.current());
@@ -250,6 +254,40 @@ TEST_CASE("who reads while it is renewed has the old or the new whole", "[creden
   }
 }
 
+TEST_CASE("who reads by any spelling has the old or the new whole", "[credentials]") {
+  const Certs certs;
+  REQUIRE(IssueIdentity(certs.folder(), kAlpha, TestTime()).ok());
+  const std::string links = certs.folder() + "/links";
+  fs::create_directories(links);
+  fs::create_symlink("../server/alpha/current", links + "/relative");
+  fs::create_symlink(certs.current(), links + "/absolute");
+  fs::create_symlink("relative", links + "/twice");
+  fs::create_symlink("./absolute/", links + "/with_slash");
+  const std::string relative =
+      fs::path(certs.current()).lexically_relative(fs::current_path()).string();
+  for (const std::string& spelled :
+       {certs.current() + "/", certs.current() + "//", certs.current() + "/.",
+        certs.current() + "/./", relative, relative + "/", links + "/relative", links + "/absolute",
+        links + "/twice", links + "/twice/", links + "/with_slash", links + "/with_slash/"}) {
+    INFO(spelled);
+    bool met = true;
+    for (uint64_t nth = 1; met; ++nth) {
+      REQUIRE(nth < 40);
+      RenewedBetween files(
+          nth, [&] { REQUIRE(RenewIdentity(certs.folder(), kAlpha, TestTime()).ok()); });
+      const auto loaded = LoadCredentials(spelled, files);
+      met = files.calls() >= nth;
+      INFO("at call " << nth << " " << loaded.status());
+      REQUIRE(loaded.ok());
+      CHECK(CheckKeyBelongs(loaded->keyed.certificate, loaded->keyed.key).ok());
+    }
+  }
+  fs::create_symlink("circle", links + "/circle");
+  const auto circle = LoadCredentials(links + "/circle");
+  CHECK(absl::IsFailedPrecondition(circle.status()));
+  CheckText(circle.status().message(), {links + "/circle", "symbolic links"});
+}
+
 TEST_CASE("a renewal that fails leaves the old one or the new one, whole", "[credentials]") {
   for (const Call call : {Call::kOpen, Call::kWrite, Call::kSync, Call::kRename, Call::kRemove}) {
     const Certs certs;
@@ -278,6 +316,98 @@ TEST_CASE("a renewal that fails leaves the old one or the new one, whole", "[cre
       CHECK(RenewIdentity(certs.folder(), kAlpha, TestTime()).ok());
       CHECK(certs.Names().size() == 3);
     }
+  }
+}
+
+TEST_CASE("while one issues, another is told to wait, at every moment", "[credentials]") {
+  // At each call of the first one's, another begins; without the lock both would be done, and one
+  // of them lost.
+  bool met = true;
+  int waited = 0;
+  for (uint64_t nth = 1; met; ++nth) {
+    REQUIRE(nth < 80);
+    const Certs certs;
+    absl::Status other = absl::OkStatus();
+    const IssueOrder beta = {.role = Role::kServer, .name = "beta", .days = 20};
+    RenewedBetween files(nth, [&] {
+      other = IssueIdentity(certs.folder(), kAlpha, TestTime()).status();
+      IssueIdentity(certs.folder(), beta, TestTime()).IgnoreError();
+    });
+    const absl::Status first = IssueIdentity(certs.folder(), kAlpha, TestTime(), files).status();
+    met = files.calls() >= nth;
+    if (!met) break;
+    INFO("at call " << nth << ": " << first << ", " << other);
+    CHECK(first.ok() != other.ok());
+    CHECK((other.ok() || absl::IsAborted(other)));
+    waited += absl::IsAborted(other);
+    // All that is there is known.
+    const auto issued = ReadIssued(certs.folder());
+    REQUIRE(issued.ok());
+    const auto there = LoadCredentials(certs.current());
+    REQUIRE(there.ok());
+    CHECK(issued->all().count(there->certificate.facts.serial) == 1);
+    CHECK(issued->all().size() == (fs::exists(certs.folder() + "/server/beta") ? 2 : 1));
+  }
+  CHECK(waited >= 10);
+}
+
+TEST_CASE("every certificate is on the list of issued ones until it expires", "[credentials]") {
+  const Certs certs;
+  std::set<std::string> serials = {SerialOf(IssueIdentity(certs.folder(), kAlpha, TestTime()))};
+  for (int i = 0; i < 3; ++i) {
+    serials.insert(SerialOf(RenewIdentity(certs.folder(), kAlpha, TestTime())));
+  }
+  CHECK(certs.Names().size() == 3);  // of two, and the link
+  auto issued = ReadIssued(certs.folder());
+  REQUIRE(issued.ok());
+  REQUIRE(issued->all().size() == 4);
+  for (const std::string& serial : serials) {
+    REQUIRE(issued->all().count(serial) == 1);
+    CHECK(issued->all().at(serial).who == "server/alpha");
+    CHECK(issued->all().at(serial).until == TestTime() + 20 * absl::Hours(24));
+  }
+  // Nothing is issued that is not listed.
+  ScriptedFiles files(1);
+  files.Fail(Call::kRename, EIO);
+  CHECK_FALSE(RenewIdentity(certs.folder(), kAlpha, TestTime(), files).ok());
+  CHECK(certs.Names().size() == 3);
+  IssueOrder one_day = kAlpha;
+  one_day.days = 1;
+  const std::string last =
+      SerialOf(RenewIdentity(certs.folder(), one_day, TestTime() + 21 * absl::Hours(24)));
+  issued = ReadIssued(certs.folder());
+  REQUIRE(issued->all().size() == 1);
+  CHECK(issued->all().begin()->first == last);
+}
+
+TEST_CASE("a certificate of another authority is no good beside this one", "[credentials]") {
+  const Certs certs;
+  REQUIRE(IssueIdentity(certs.folder(), kAlpha, TestTime()).ok());
+  // Of the same cluster, as after a second init elsewhere.
+  const std::string other = testing::MadeAuthority().certificate;
+  const std::string file = certs.current() + "/ca.crt", first = ReadAuthority(certs.folder())->pem;
+  std::ofstream(file) << other;
+  const auto loaded = LoadCredentials(certs.current());
+  CHECK(absl::IsFailedPrecondition(loaded.status()));
+  CheckText(loaded.status().message(),
+            {"/tls.crt: certificate of O=strata,OU=server,CN=alpha", "signed by another authority",
+             "/ca.crt", "strata certs renew server alpha, where its CA is"});
+  // While one is replaced by another, either may have signed.
+  std::ofstream(file) << other << first;
+  CHECK(LoadCredentials(certs.current()).ok());
+}
+
+TEST_CASE("the certificate before is kept, however the link names it", "[credentials]") {
+  const Certs certs;
+  std::string before = SerialOf(IssueIdentity(certs.folder(), kAlpha, TestTime()));
+  for (const std::string& spelled :
+       {std::string("./"), absl::StrCat(certs.home(), "/"), std::string("../alpha/")}) {
+    fs::remove(certs.current());
+    fs::create_symlink(absl::StrCat(spelled, before, "/"), certs.current());
+    const std::string next = SerialOf(RenewIdentity(certs.folder(), kAlpha, TestTime()));
+    INFO(spelled);
+    CHECK(certs.Names() == std::set<std::string>{"current", before, next});
+    before = next;
   }
 }
 

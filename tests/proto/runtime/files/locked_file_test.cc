@@ -1,5 +1,7 @@
 #include "proto/runtime/files/locked_file.h"
 
+#include <fcntl.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstddef>
@@ -58,6 +60,30 @@ TEST_CASE("a folder is had by one opener at a time", "[files]") {
   CHECK(second >= 0);
   files.Close(second);
   CHECK(files.open == 0);
+}
+
+// Opens so that nothing can be locked: flock says EBADF.
+class Unlockable : public Counted {
+ public:
+  int Open(const std::string& path, int) override {
+    ++open;
+    return ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  }
+};
+
+TEST_CASE("a folder that cannot be locked is told from one that is", "[files]") {
+  const TempFolder folder;
+  Unlockable files;
+  CHECK(LockFolderSurely(folder.path(), files) == -EBADF);
+  CHECK(files.open == 0);
+  const int anyhow = LockFolder(folder.path(), files);
+  CHECK(anyhow >= 0);
+  files.Close(anyhow);
+  Counted usual;
+  const int first = LockFolderSurely(folder.path(), usual);
+  REQUIRE(first >= 0);
+  CHECK(LockFolderSurely(folder.path(), usual) == -EWOULDBLOCK);
+  usual.Close(first);
 }
 
 // What happens at `path` after it was opened, before it is locked.

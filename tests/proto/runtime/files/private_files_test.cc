@@ -131,11 +131,11 @@ TEST_CASE("a secret that others may read is told, with its mode and the remedy",
   const TempFolder folder;
   const std::string file = folder.path() + "/key";
   std::ofstream(file) << "secret";
-  for (const mode_t closed : {0600, 0400, 0640, 0440}) {
+  for (const mode_t closed : {0600, 0400}) {
     REQUIRE(chmod(file.c_str(), closed) == 0);
     CHECK(CheckPrivate(file).ok());
   }
-  for (const mode_t open : {0644, 0604, 0660, 0602, 0601}) {
+  for (const mode_t open : {0644, 0604, 0640, 0440, 0620, 0610, 0602, 0601}) {
     REQUIRE(chmod(file.c_str(), open) == 0);
     const absl::Status s = CheckPrivate(file);
     INFO(s.ToString());

@@ -29,6 +29,7 @@
 #include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/peer_verifier.h"
 #include "proto/runtime/credentials/revocations.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "tests/proto/runtime/transport/tls_peers.h"
 
 namespace strata::testing {

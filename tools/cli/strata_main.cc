@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <variant>
@@ -108,6 +109,8 @@ int Finish(int exit_code) {
 
 int main(int argc, char** argv) {
   strata::AllowTls13Alone();
+  // gRPC logs each try of a connection; commands say once why there is none. Users may ask for it.
+  setenv("GRPC_VERBOSITY", "NONE", 0);
   strata::TuneAllocator();
   // Libraries of ours log what they do; here only what went wrong is shown.
   FLAGS_logtostderr = true;

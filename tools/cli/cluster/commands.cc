@@ -340,6 +340,8 @@ ExitCode RunLogs(const LogsOptions& options) {
 ExitCode RunSupervise(const SuperviseOptions& options) {
   // glog's own setting, inherited by the daemons: what they log also goes to logs/NAME.log.
   setenv("GLOG_alsologtostderr", "1", 1);
+  // Theirs, unlike that of commands, is for a log.
+  unsetenv("GRPC_VERBOSITY");
   const absl::Status status =
       Supervise(ClusterDir(options.dir), SupervisorOptions{}, CatchInterrupts());
   return status.ok() ? kExitOk : ReportError(status);

@@ -7,6 +7,8 @@
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/runtime/base/clock.h"
 #include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/tls_context.h"
@@ -33,7 +35,7 @@ bool Connects(BIO& bio) { return BIO_do_connect_retry(&bio, kSeconds, kNapMs) ==
 // Whether bytes come, rather than an end.
 bool Speaks(BIO& bio) {
   char byte;
-  const time_t until = time(nullptr) + kSeconds;
+  const time_t until = absl::ToTimeT(Clock::Real()->Now() + absl::Seconds(kSeconds));
   while (true) {
     if (BIO_read(&bio, &byte, 1) == 1) return true;
     if (!BIO_should_retry(&bio) || BIO_wait(&bio, until, kNapMs) != 1) return false;

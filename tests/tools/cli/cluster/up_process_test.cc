@@ -32,7 +32,8 @@ std::string Mine(const User& user) { return Ask(user, "context list")["contexts"
 // Process ids of nodes that are up, by name.
 std::map<std::string, int> Pids(const User& user) {
   std::map<std::string, int> pids;
-  for (const Json& node : Ask(user, "status")["cluster"]["nodes"]) {
+  const Json status = Ask(user, "status");
+  for (const Json& node : status["cluster"]["nodes"]) {
     if (node["alive"]) pids[node["name"]] = node["pid"];
   }
   return pids;
@@ -52,9 +53,9 @@ TEST_CASE("up makes certificates and a context, and lets in its own alone", "[up
   CHECK(Ask(user, "status")["cluster"]["insecure"] == false);
   CHECK_FALSE(absl::StrContains(user.Strata("status").out, "insecure"));
   // Metrics and rows go by the same certificates.
-  for (const Json& process : Ask(user, "top --once --interval 0.1")["processes"]) {
-    CHECK(process["memoryBytes"].is_number());
-  }
+  const Json top = Ask(user, "top --once --interval 0.1");
+  CHECK(top["processes"].size() == 2);
+  for (const Json& process : top["processes"]) CHECK(process["memoryBytes"].is_number());
   const std::string address = absl::StrCat("list --scheduler ", user.Scheduler());
   CHECK(user.Strata(absl::StrCat(address, " --certs ", Mine(user))).exit_code == 0);
   CheckSays(user.Strata(address), 4, {"asks who calls; show your certificate", "(--scheduler"});
@@ -79,7 +80,8 @@ TEST_CASE("a process that is killed comes back under its identity, and jobs go o
     const ProgramResult r = user.Strata("status --json");
     if (r.exit_code != 0) return false;
     int back = 0;
-    for (const Json& node : Json::parse(r.out)["cluster"]["nodes"]) {
+    const Json status = Json::parse(r.out);
+    for (const Json& node : status["cluster"]["nodes"]) {
       back += node["alive"] && before.at(node["name"]) != node["pid"] ? 1 : 0;
     }
     return back == 2;

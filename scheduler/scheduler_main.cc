@@ -129,7 +129,8 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   auto daemon = Daemon::Start({.program = program,
                                .directory = flags.directory,
                                .metrics_listen = flags.metrics_listen,
-                               .insecure = flags.insecure});
+                               .insecure = flags.insecure,
+                               .credentials = *tls == nullptr ? nullptr : (*tls)->source()});
   if (!daemon.ok()) return daemon.status();
   const std::string metadata = absl::StrCat(flags.directory, "/metadata");
   if (*tls != nullptr) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
@@ -92,8 +93,11 @@ class Handlers final : public strata::Scheduler::Service {
   }
   grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest*,
                           ClusterStatus* reply) override {
-    return Serve(context, Rpc::kGetCluster, reply,
-                 [&](const Caller&, absl::Duration left) { return scheduler_->GetCluster(left); });
+    return Serve(context, Rpc::kGetCluster, reply, [&](const Caller&, absl::Duration left) {
+      absl::StatusOr<ClusterStatus> cluster = scheduler_->GetCluster(left);
+      if (cluster.ok()) SayWhoIsAsked(*cluster);
+      return cluster;
+    });
   }
   grpc::Status GetShards(grpc::ServerContext* context, const JobRef* request,
                          JobShards* reply) override {
@@ -116,6 +120,14 @@ class Handlers final : public strata::Scheduler::Service {
   }
 
  private:
+  void SayWhoIsAsked(ClusterStatus& cluster) const {
+    cluster.set_insecure(tls_ == nullptr);
+    if (tls_ == nullptr) return;
+    const auto mine = tls_->source()->Current();
+    cluster.set_certificate_not_after_unix_ms(
+        absl::ToUnixMillis(mine->certificate.facts.valid.until));
+  }
+
   // Says the lease; asks who calls, and whether he may; gives `call` that, and what is left of the
   // deadline.
   template <typename Reply, typename Call>

@@ -95,7 +95,8 @@ int Run(const Flags& flags, const char* program) {
   if (!paths.ok()) return Fail(paths.status());
   if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return Fail(s);
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
-                               flags.scheduler, flags.advertise});
+                               flags.scheduler, flags.advertise,
+                               *tls == nullptr ? nullptr : (*tls)->source()});
   if (!daemon.ok()) return Fail(daemon.status());
   KnownLease lease;
   auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, *tls, &lease);

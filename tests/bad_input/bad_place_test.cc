@@ -143,11 +143,17 @@ TEST_CASE("a process whose name another takes ends and says so, and gets it back
   user.Up("--servers 1 --workers 1");
   // The intruder replaces worker-0, which ends; `up` starts it again, and that replaces the
   // intruder.
-  CheckSays(user.Daemon("worker", "--dir w --name worker-0 --scheduler " + user.Scheduler()), 1,
-            {"name worker-0 is held by a newer process", "give it another name"});
+  CheckSays(user.Daemon("worker",
+                        "--dir w --name worker-0 --certs run/certs/worker/worker-0/current"
+                        " --scheduler " +
+                            user.Scheduler()),
+            1, {"name worker-0 is held by a newer process", "give it another name"});
   // A server also logs warnings there; what it says of its end is the last line.
   ProgramResult server =
-      user.Daemon("server", "--dir s --name server-0 --scheduler " + user.Scheduler());
+      user.Daemon("server",
+                  "--dir s --name server-0 --certs run/certs/server/server-0/current"
+                  " --scheduler " +
+                      user.Scheduler());
   server.err.erase(0, server.err.rfind("strata-server: "));
   CheckSays(server, 1, {"name server-0 is held by a newer process", "give it another name"});
   user.Write("train.libfm", GoodLines(50));

@@ -3,11 +3,13 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <variant>
 
 #include "proto/runtime/daemon/allocator.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "tools/cli/arguments/command_line.h"
 #include "tools/cli/base/exit_code.h"
 #include "tools/cli/base/options.h"
@@ -16,6 +18,7 @@
 #include "tools/cli/checkpoint/commands.h"
 #include "tools/cli/checkpoint/delta_command.h"
 #include "tools/cli/cluster/commands.h"
+#include "tools/cli/context/commands.h"
 #include "tools/cli/data/commands.h"
 #include "tools/cli/data/estimate_command.h"
 #include "tools/cli/describe/explain_command.h"
@@ -56,6 +59,10 @@ struct Runner {
   ExitCode operator()(const CertsRenewOptions& o) const { return RunCertsRenew(o); }
   ExitCode operator()(const CertsRevokeOptions& o) const { return RunCertsRevoke(o); }
   ExitCode operator()(const CertsShowOptions& o) const { return RunCertsShow(o); }
+  ExitCode operator()(const ContextAddOptions& o) const { return RunContextAdd(o); }
+  ExitCode operator()(const ContextUseOptions& o) const { return RunContextUse(o); }
+  ExitCode operator()(const ContextListOptions& o) const { return RunContextList(o); }
+  ExitCode operator()(const ContextRemoveOptions& o) const { return RunContextRemove(o); }
   ExitCode operator()(const CheckpointCreateOptions& o) const { return RunCheckpointCreate(o); }
   ExitCode operator()(const CheckpointListOptions& o) const { return RunCheckpointList(o); }
   ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }
@@ -101,6 +108,9 @@ int Finish(int exit_code) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
+  // gRPC logs each try of a connection; commands say once why there is none. Users may ask for it.
+  setenv("GRPC_VERBOSITY", "NONE", 0);
   strata::TuneAllocator();
   // Libraries of ours log what they do; here only what went wrong is shown.
   FLAGS_logtostderr = true;

@@ -407,7 +407,7 @@ TEST_CASE("without a cluster commands say so; a silent address is exit code 3", 
   Write("job.yaml", kJob);
   const std::string none =
       "strata: no cluster is known here; start one with 'strata up', or name one with --scheduler "
-      "HOST:PORT\n";
+      "HOST:PORT, or for good with 'strata context add'\n";
   for (const char* command : {"list", "status", "status j", "cancel j", "submit -f job.yaml",
                               "checkpoint create j", "predict --job j x.tsv"}) {
     const Result r = Run(command);

@@ -16,6 +16,7 @@ void AddEverything(CLI::App& app, CommandSet& commands);
 void AddLocalCommands(CLI::App& app, CommandSet& commands);
 void AddClusterCommands(CLI::App& app, CommandSet& commands);
 void AddCertsCommands(CLI::App& app, CommandSet& commands);
+void AddContextCommands(CLI::App& app, CommandSet& commands);
 void AddJobCommands(CLI::App& app, CommandSet& commands);
 void AddInspectCommands(CLI::App& app, CommandSet& commands);
 void AddCheckpointCommands(CLI::App& app, CommandSet& commands);

@@ -8,7 +8,7 @@ void AddCheckpointCreate(CLI::App& group, CommandSet& commands) {
   auto [create, o] = commands.Add<CheckpointCreateOptions>(
       group, "create", "Make a checkpoint of a running job now");
   create->add_option("job", o.job, "number or name")->required()->type_name("JOB");
-  AddScheduler(create, o.scheduler);
+  AddCluster(create, o.cluster);
   AddTimeout(create, o.timeout_seconds, "how long to wait for it (default 600)");
   AddJson(create, o.json);
 }
@@ -21,7 +21,7 @@ void AddCheckpointList(CLI::App& group, CommandSet& commands) {
   list->add_option("--job", o.job, "instead: number or name of a job")
       ->type_name("JOB")
       ->excludes(dir);
-  AddScheduler(list, o.scheduler);
+  AddCluster(list, o.cluster);
   AddJson(list, o.json);
 }
 

@@ -28,6 +28,8 @@ void AddUp(CLI::App& app, CommandSet& commands) {
   AddDataRoots(up, o.data_roots);
   up->add_option("--bin-dir", o.bin_dir, "where the daemons are (default: beside strata)")
       ->type_name("DIR");
+  up->add_flag("--insecure", o.insecure,
+               "without TLS: nobody is asked who he is (default: certificates in DIR/certs)");
   AddTimeout(up, o.timeout_seconds, "how long the processes have to register (default 60)");
   AddJson(up, o.json);
 }

@@ -54,9 +54,28 @@ void AddSource(CLI::App* command, JobSource& source) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void AddScheduler(CLI::App* command, std::string& address) {
-  command->add_option("--scheduler", address, "default: the cluster that 'strata up' started last")
-      ->type_name("HOST:PORT");
+void AddCredentials(CLI::App* command, std::string& certs, bool& insecure) {
+  CLI::Option* given = command
+                           ->add_option("--certs", certs,
+                                        "folder of ca.crt, tls.crt and tls.key, as in "
+                                        "strata-certs/operator/ann/current")
+                           ->type_name("DIR")
+                           ->check(NamedFolder());
+  command->add_flag("--insecure", insecure, "without TLS: nobody is asked who he is")
+      ->excludes(given);
+}
+
+void AddCluster(CLI::App* command, ClusterOptions& cluster) {
+  CLI::Option* address = command
+                             ->add_option("--scheduler", cluster.scheduler,
+                                          "the cluster's scheduler (default: that of the context)")
+                             ->type_name("HOST:PORT");
+  command
+      ->add_option("--context", cluster.context,
+                   "one of `strata context list` (default: the current one)")
+      ->type_name("NAME")
+      ->excludes(address);
+  AddCredentials(command, cluster.certs, cluster.insecure);
 }
 
 void AddFresh(CLI::App* command, bool& resume, bool& overwrite) {

@@ -24,7 +24,11 @@ void AddJson(CLI::App* command, bool& json);
 // -f and --set.
 void AddSource(CLI::App* command, JobSource& source);
 
-void AddScheduler(CLI::App* command, std::string& address);
+// --scheduler, --context, --certs and --insecure.
+void AddCluster(CLI::App* command, ClusterOptions& cluster);
+
+// --certs and --insecure, one of them.
+void AddCredentials(CLI::App* command, std::string& certs, bool& insecure);
 
 // --resume and --overwrite.
 void AddFresh(CLI::App* command, bool& resume, bool& overwrite);

@@ -43,7 +43,7 @@ void AddPredict(CLI::App& app, CommandSet& commands) {
                    "hard limit of the model's rows in memory, as in 2GiB; the rest lies on SSD in "
                    "TMPDIR; default: spec.storage.dramBytesPerServer of the job; 0: no limit")
       ->type_name("SIZE");
-  AddScheduler(predict, o.scheduler);
+  AddCluster(predict, o.cluster);
   predict->add_flag("--json", o.json, "print lines, AUC and logloss as JSON at the end");
 }
 

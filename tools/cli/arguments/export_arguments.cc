@@ -38,7 +38,7 @@ void AddExport(CLI::App& app, CommandSet& commands) {
       ->type_name("BYTES");
   command->add_flag("--overwrite", o.overwrite,
                     "replace an export that is in the folder (nothing else there)");
-  AddScheduler(command, o.scheduler);
+  AddCluster(command, o.cluster);
   AddJson(command, o.json);
 }
 
@@ -117,7 +117,7 @@ void AddGetRow(CLI::App& app, CommandSet& commands) {
       ->type_name("TEXT");
   command->add_option("--position", o.position, "instead: where the row lies, decimal or 0x...")
       ->type_name("POSITION");
-  AddScheduler(command, o.scheduler);
+  AddCluster(command, o.cluster);
   AddJson(command, o.json);
 }
 

@@ -10,7 +10,7 @@ void AddNodesAdopt(CLI::App& nodes, CommandSet& commands) {
   auto [adopt, o] = commands.Add<NodesAdoptOptions>(
       nodes, "adopt", "Have a job go on that servers keep and the scheduler does not know");
   adopt->add_option("job", o.job, kQuarantinedJob)->required()->type_name("JOB");
-  AddScheduler(adopt, o.scheduler);
+  AddCluster(adopt, o.cluster);
   AddJson(adopt, o.json);
 }
 
@@ -19,7 +19,7 @@ void AddNodesPurge(CLI::App& nodes, CommandSet& commands) {
       nodes, "purge", "Remove a server's copy of a job that the scheduler does not know");
   purge->add_option("node", o.node, "the server that keeps it")->required()->type_name("NODE");
   purge->add_option("job", o.job, kQuarantinedJob)->required()->type_name("JOB");
-  AddScheduler(purge, o.scheduler);
+  AddCluster(purge, o.cluster);
   AddJson(purge, o.json);
 }
 
@@ -27,7 +27,7 @@ void AddNodes(CLI::App& app, CommandSet& commands) {
   auto [nodes, o] = commands.Add<NodesOptions>(app, "nodes", "Show the servers and workers");
   nodes->add_flag("--quarantined", o.quarantined,
                   "instead: the copies that servers keep of jobs that the scheduler does not know");
-  AddScheduler(nodes, o.scheduler);
+  AddCluster(nodes, o.cluster);
   AddJson(nodes, o.json);
   AddNodesAdopt(*nodes, commands);
   AddNodesPurge(*nodes, commands);
@@ -37,7 +37,7 @@ void AddShards(CLI::App& app, CommandSet& commands) {
   auto [shards, o] =
       commands.Add<ShardsOptions>(app, "shards", "Show where a job's shards are and how full");
   shards->add_option("job", o.job, "number or name")->required()->type_name("JOB");
-  AddScheduler(shards, o.scheduler);
+  AddCluster(shards, o.cluster);
   AddJson(shards, o.json);
 }
 
@@ -52,7 +52,7 @@ void AddEvents(CLI::App& app, CommandSet& commands) {
                    "only from then on: how long ago (90s, 15m, 2h) or a time "
                    "(2026-01-31T12:00:00Z)")
       ->type_name("TIME");
-  AddScheduler(events, o.scheduler);
+  AddCluster(events, o.cluster);
   events->add_flag("--json", o.json, "print a line of JSON on stdout for each");
 }
 
@@ -64,7 +64,7 @@ void AddTop(CLI::App& app, CommandSet& commands) {
       ->type_name("SECONDS")
       ->check(Positive());
   top->add_flag("--once", o.once, "look twice, print once (the default away from a terminal)");
-  AddScheduler(top, o.scheduler);
+  AddCluster(top, o.cluster);
   top->add_flag("--json", o.json, "print a line of JSON on stdout for each look");
 }
 

@@ -7,7 +7,7 @@ namespace {
 void AddSubmit(CLI::App& app, CommandSet& commands) {
   auto [submit, o] = commands.Add<SubmitOptions>(app, "submit", "Hand a job to a cluster");
   AddSource(submit, o.source);
-  AddScheduler(submit, o.scheduler);
+  AddCluster(submit, o.cluster);
   submit->add_flag("-w,--wait", o.wait, "show progress and wait for the end");
   AddTimeout(submit, o.timeout_seconds, "with --wait: stop waiting after this long");
   AddFresh(submit, o.resume, o.overwrite);
@@ -16,7 +16,7 @@ void AddSubmit(CLI::App& app, CommandSet& commands) {
 
 void AddList(CLI::App& app, CommandSet& commands) {
   auto [list, o] = commands.Add<ListOptions>(app, "list", "List the jobs of a cluster");
-  AddScheduler(list, o.scheduler);
+  AddCluster(list, o.cluster);
   AddJson(list, o.json);
 }
 
@@ -24,7 +24,7 @@ void AddStatus(CLI::App& app, CommandSet& commands) {
   auto [status, o] =
       commands.Add<StatusOptions>(app, "status", "Show a job, or the cluster and its jobs");
   status->add_option("job", o.job, "number or name")->type_name("JOB");
-  AddScheduler(status, o.scheduler);
+  AddCluster(status, o.cluster);
   status->add_flag("-w,--watch", o.watch, "go on until the job is at its end");
   AddJson(status, o.json);
 }
@@ -32,7 +32,7 @@ void AddStatus(CLI::App& app, CommandSet& commands) {
 void AddCancel(CLI::App& app, CommandSet& commands) {
   auto [cancel, o] = commands.Add<CancelOptions>(app, "cancel", "Stop a job");
   cancel->add_option("job", o.job, "number or name")->required()->type_name("JOB");
-  AddScheduler(cancel, o.scheduler);
+  AddCluster(cancel, o.cluster);
   AddJson(cancel, o.json);
 }
 

@@ -34,6 +34,7 @@ void AddEverything(CLI::App& app, CommandSet& commands) {
   AddLocalCommands(app, commands);
   AddClusterCommands(app, commands);
   AddCertsCommands(app, commands);
+  AddContextCommands(app, commands);
   AddJobCommands(app, commands);
   AddInspectCommands(app, commands);
   AddCheckpointCommands(app, commands);

@@ -395,7 +395,11 @@ std::string ClusterJson(const ClusterStatus& cluster) {
                          {"lastSeenUnixMs", n.last_seen_unix_ms()},
                          {"quarantined", n.quarantined_size()}});
   }
-  return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
+  const int64_t expires = cluster.certificate_not_after_unix_ms();
+  return Line(Json{{"schedulerVersion", cluster.scheduler_version()},
+                   {"insecure", cluster.insecure()},
+                   {"certificateNotAfterUnixMs", expires == 0 ? Json(nullptr) : Json(expires)},
+                   {"nodes", nodes}});
 }
 
 }  // namespace strata

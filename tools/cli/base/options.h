@@ -18,6 +18,37 @@ struct JobSource {
   std::vector<std::string> overrides;  // --set
 };
 
+// Which cluster a command talks to. tools/cli/context/choice.h says what counts where several are
+// given, or none.
+struct ClusterOptions {
+  std::string scheduler;  // HOST:PORT
+  std::string context;    // name of one
+  std::string certs;      // folder of ca.crt, tls.crt and tls.key
+  bool insecure = false;  // without TLS
+};
+
+struct ContextAddOptions {
+  std::string name;
+  std::string scheduler;
+  std::string certs;
+  bool insecure = false;
+  bool json = false;
+};
+
+struct ContextUseOptions {
+  std::string name;
+  bool json = false;
+};
+
+struct ContextListOptions {
+  bool json = false;
+};
+
+struct ContextRemoveOptions {
+  std::string name;
+  bool json = false;
+};
+
 struct VersionOptions {
   bool json = false;
 };
@@ -52,6 +83,7 @@ struct UpOptions {
   std::vector<std::string> devices;         // of each server; none: servers have no GPU
   std::vector<std::string> worker_devices;  // of each worker; none: workers look for one
   std::vector<std::string> data_roots;      // of all processes; none: jobs use any path
+  bool insecure = false;                    // without TLS
   double timeout_seconds = 60;
   bool json = false;
 };
@@ -64,7 +96,7 @@ struct DownOptions {
 
 struct SubmitOptions {
   JobSource source;
-  std::string scheduler;
+  ClusterOptions cluster;
   bool wait = false;
   bool resume = false;
   bool overwrite = false;
@@ -73,12 +105,12 @@ struct SubmitOptions {
 };
 
 struct ListOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   bool json = false;
 };
 
 struct StatusOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;  // number or name; "": the whole cluster
   bool watch = false;
   bool json = false;
@@ -93,13 +125,13 @@ struct LogsOptions {
 };
 
 struct CancelOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;
   bool json = false;
 };
 
 struct CheckpointCreateOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;
   double timeout_seconds = 600;
   bool json = false;
@@ -144,7 +176,7 @@ struct CertsShowOptions {
 
 // Of `directory`, or of where the job keeps its checkpoints.
 struct CheckpointListOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;
   std::string directory;
   bool json = false;
@@ -181,7 +213,7 @@ struct CheckpointQuantiseOptions {
 };
 
 struct PredictCommandOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string checkpoint;  // a checkpoint's folder, or one that holds checkpoints: the newest
   std::string job;         // instead: the newest checkpoint of this job
   std::vector<std::string> inputs;
@@ -218,7 +250,7 @@ struct GenerateMovielensOptions {
 
 // Of `checkpoint`, or of the newest checkpoint of `job`.
 struct ExportCommandOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string checkpoint;
   std::string job;
   std::string output;
@@ -247,7 +279,7 @@ struct ImportCommandOptions {
 
 // Of `checkpoint`, or of `job` as its servers have it; by key, by field and value, or by position.
 struct GetRowOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string checkpoint;
   std::string job;
   std::string table;  // "": the field's, or the only hashed one
@@ -265,32 +297,32 @@ struct DeltaCommandOptions {
 };
 
 struct NodesOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   bool quarantined = false;  // instead: what servers keep of jobs that nobody knows
   bool json = false;
 };
 
 struct NodesAdoptOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;  // as tools/cli/inspect/quarantine_text.h reads it
   bool json = false;
 };
 
 struct NodesPurgeOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string node;
   std::string job;  // likewise
   bool json = false;
 };
 
 struct ShardsOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;
   bool json = false;
 };
 
 struct EventsOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   std::string job;    // number or name; "": all
   std::string since;  // as tools/cli/inspect/text.h reads it; "": all that are kept
   bool follow = false;
@@ -298,7 +330,7 @@ struct EventsOptions {
 };
 
 struct TopOptions {
-  std::string scheduler;
+  ClusterOptions cluster;
   double interval_seconds = 1;
   bool once = false;
   bool json = false;
@@ -333,7 +365,8 @@ using Command =
     std::variant<VersionOptions, TrainOptions, CleanOptions, ValidateOptions, UpOptions,
                  DownOptions, SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
                  CertsInitOptions, CertsIssueOptions, CertsRenewOptions, CertsRevokeOptions,
-                 CertsShowOptions, CheckpointCreateOptions, CheckpointListOptions,
+                 CertsShowOptions, ContextAddOptions, ContextUseOptions, ContextListOptions,
+                 ContextRemoveOptions, CheckpointCreateOptions, CheckpointListOptions,
                  CheckpointVerifyOptions, CheckpointShowOptions, CheckpointDiffOptions,
                  CheckpointRepairOptions, CheckpointQuantiseOptions, PredictCommandOptions,
                  GenerateCriteoOptions, GenerateMovielensOptions, ExportCommandOptions,

@@ -1,6 +1,4 @@
 // Small text files, whole.
-// Tested by tests/tools/cli/base/context_file_test.cc
-// Tested by tests/tools/cli/cluster/supervisor_test.cc
 #ifndef STRATA_TOOLS_CLI_BASE_TEXT_FILE_H_
 #define STRATA_TOOLS_CLI_BASE_TEXT_FILE_H_
 

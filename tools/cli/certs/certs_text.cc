@@ -1,5 +1,6 @@
 #include "tools/cli/certs/certs_text.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "tools/cli/base/days_left.h"
 #include "tools/cli/base/text_table.h"
 
 namespace strata {
@@ -45,12 +47,6 @@ std::string DaysText(absl::Time until, absl::Time now) {
 }
 
 }  // namespace
-
-int64_t DaysLeft(absl::Time until, absl::Time now) {
-  if (until <= now) return 0;
-  constexpr absl::Duration kDay = absl::Hours(24);
-  return absl::Ceil(until - now, kDay) / kDay;
-}
 
 std::string CertificatesTable(const CertificateList& list, absl::Time now) {
   std::vector<TextRow> rows = {

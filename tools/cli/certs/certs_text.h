@@ -2,7 +2,6 @@
 #ifndef STRATA_TOOLS_CLI_CERTS_CERTS_TEXT_H_
 #define STRATA_TOOLS_CLI_CERTS_CERTS_TEXT_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -12,9 +11,6 @@
 #include "proto/runtime/credentials/identity_files.h"
 
 namespace strata {
-
-// Days until `until`, begun ones as whole ones; 0: it is over.
-int64_t DaysLeft(absl::Time until, absl::Time now);
 
 // A table with a header line, the CA first.
 std::string CertificatesTable(const CertificateList& list, absl::Time now);

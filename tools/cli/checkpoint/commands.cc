@@ -17,14 +17,13 @@
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_text.h"
 #include "proto/runtime/files/manifest_io.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/job_watch.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cluster/checkpoint/diff.h"
 #include "tools/cluster/checkpoint/folder.h"
 #include "tools/cluster/checkpoint/quantise.h"
@@ -44,11 +43,10 @@ void PrintJson(const Json& json) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const std::string& job) {
-  absl::StatusOr<std::string> address = SchedulerAddress(scheduler);
-  if (!address.ok()) return address.status();
-  absl::StatusOr<JobStatus> status =
-      MakeGrpcSchedulerClient(*address, nullptr)->GetJob(ParseJobRef(job), absl::Seconds(10));
+absl::StatusOr<std::string> CheckpointOfJob(const ClusterOptions& cluster, const std::string& job) {
+  const auto scheduler = ConnectScheduler(cluster);
+  if (!scheduler.ok()) return scheduler.status();
+  absl::StatusOr<JobStatus> status = (*scheduler)->GetJob(ParseJobRef(job), absl::Seconds(10));
   if (!status.ok()) return status.status();
   if (status->checkpoint().empty()) {
     return absl::NotFoundError(absl::StrCat("job ", job, " has no checkpoint (yet)"));
@@ -57,13 +55,13 @@ absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const 
 }
 
 ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options) {
-  absl::StatusOr<std::string> address = SchedulerAddress(options.scheduler);
-  if (!address.ok()) return ReportError(address.status());
   CreateCheckpointRequest request;
   *request.mutable_job() = ParseJobRef(options.job);
   const absl::Duration wait = absl::Seconds(options.timeout_seconds);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
-  const std::unique_ptr<SchedulerClient> scheduler = MakeGrpcSchedulerClient(*address, nullptr);
+  const auto connected = ConnectScheduler(options.cluster);
+  if (!connected.ok()) return ReportError(connected.status());
+  SchedulerClient* const scheduler = connected->get();
   // An answer that comes at once tells the client how long a silence may be.
   const auto job = scheduler->GetJob(request.job(), absl::Seconds(10));
   if (!job.ok()) return ReportError(job.status());
@@ -87,7 +85,7 @@ ExitCode RunCheckpointList(const CheckpointListOptions& options) {
       return ReportError(
           absl::InvalidArgumentError("checkpoint list: give a folder, or --job JOB"));
     }
-    absl::StatusOr<std::string> newest = CheckpointOfJob(options.scheduler, options.job);
+    absl::StatusOr<std::string> newest = CheckpointOfJob(options.cluster, options.job);
     if (!newest.ok()) return ReportError(newest.status());
     directory = fs::path(*newest).parent_path().string();
   }

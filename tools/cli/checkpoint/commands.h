@@ -20,7 +20,7 @@ ExitCode RunCheckpointRepair(const CheckpointRepairOptions& options);
 ExitCode RunCheckpointQuantise(const CheckpointQuantiseOptions& options);
 
 // The newest checkpoint of a job (number or name), asked of the scheduler.
-absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const std::string& job);
+absl::StatusOr<std::string> CheckpointOfJob(const ClusterOptions& cluster, const std::string& job);
 
 }  // namespace strata
 

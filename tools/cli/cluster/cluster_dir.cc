@@ -50,6 +50,7 @@ std::string ClusterDir::ProcessPath(const std::string& name) const {
   return absl::StrCat(path_, "/", name);
 }
 std::string ClusterDir::AddressPath() const { return absl::StrCat(path_, "/scheduler/address"); }
+std::string ClusterDir::CertsPath() const { return absl::StrCat(path_, "/certs"); }
 
 absl::Status ClusterDir::Make() const {
   for (const char* part : {"", "/logs", "/pids", "/scheduler"}) {
@@ -85,7 +86,8 @@ absl::Status ClusterDir::WriteConfig(const ClusterConfig& config) const {
                      {"workers", config.workers},
                      {"devices", config.devices},
                      {"workerDevices", config.worker_devices},
-                     {"dataRoots", config.data_roots}};
+                     {"dataRoots", config.data_roots},
+                     {"insecure", config.insecure}};
   return WriteTextFile(path_ + "/cluster.json", absl::StrCat(json.dump(2), "\n"));
 }
 
@@ -99,7 +101,8 @@ absl::StatusOr<ClusterConfig> ClusterDir::ReadConfig() const {
                          json->at("workers").get<uint32_t>(),
                          json->value("devices", std::vector<std::string>()),
                          json->value("workerDevices", std::vector<std::string>()),
-                         json->value("dataRoots", std::vector<std::string>())};
+                         json->value("dataRoots", std::vector<std::string>()),
+                         json->value("insecure", true)};
   } catch (const Json::exception&) {
     return absl::DataLossError(absl::StrCat(path, ": is damaged"));
   }

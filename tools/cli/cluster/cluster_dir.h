@@ -4,6 +4,7 @@
 //   lock                held by the supervisor as long as it lives
 //   logs/NAME.log       what each process says; supervisor.log too
 //   pids/NAME.pid       its process number
+//   certs/              its CA, and certificates of all processes and of the user
 //   NAME/               its own folder: scheduler, server-0, ..., worker-0, ...
 // Tested by tests/tools/cli/cluster/supervisor_test.cc
 #ifndef STRATA_TOOLS_CLI_CLUSTER_CLUSTER_DIR_H_
@@ -27,6 +28,7 @@ struct ClusterConfig {
   std::vector<std::string> devices;         // UUID of each server's GPU; none: they have none
   std::vector<std::string> worker_devices;  // of each worker; none: they look for one
   std::vector<std::string> data_roots;      // of all; none: jobs use any path
+  bool insecure = false;                    // without TLS
 };
 
 // What runs.
@@ -53,6 +55,7 @@ class ClusterDir {
   std::string PidPath(const std::string& name) const;
   std::string ProcessPath(const std::string& name) const;
   std::string AddressPath() const;
+  std::string CertsPath() const;
 
   // Makes the folders. PERMISSION_DENIED and the like name the path.
   absl::Status Make() const;

@@ -22,16 +22,21 @@
 #include "proto/runtime/base/clock.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
+#include "tools/cli/base/security_text.h"
+#include "tools/cli/cluster/cluster_certs.h"
 #include "tools/cli/cluster/cluster_dir.h"
 #include "tools/cli/cluster/last_words.h"
 #include "tools/cli/cluster/process.h"
 #include "tools/cli/cluster/supervisor.h"
 #include "tools/cli/cluster/tail.h"
+#include "tools/cli/context/choice.h"
+#include "tools/cli/context/context_file.h"
+#include "tools/cli/context/contexts.h"
 
 namespace strata {
 namespace {
@@ -42,8 +47,23 @@ constexpr uint32_t kRestartsBeforeGivingUp = 4;
 
 std::string FolderOf(const std::string& given) {
   if (!given.empty()) return ClusterDir(given).path();
-  absl::StatusOr<Context> context = ReadContext();
-  return context.ok() ? context->dir : ClusterDir("./strata-run").path();
+  const std::string folder = FolderOfContext();
+  return folder.empty() ? ClusterDir("./strata-run").path() : folder;
+}
+
+// A cluster that is down has no name.
+void ForgetContext(const ClusterDir& dir) {
+  const absl::StatusOr<Contexts> contexts = ReadContexts();
+  absl::Status forgotten = contexts.status();
+  if (contexts.ok() && HasContextOfFolder(*contexts, dir.path())) {
+    forgotten = ChangeContexts([&](Contexts& all) {
+      RemoveContextOfFolder(dir.path(), all);
+      return absl::OkStatus();
+    });
+  }
+  if (forgotten.ok()) return;
+  std::fprintf(stderr, "strata: the cluster's context stays: %s\n",
+               std::string(forgotten.message()).c_str());
 }
 
 // What a process that does not come up has said last.
@@ -68,6 +88,7 @@ uint32_t CountAlive(const ClusterStatus& cluster, const ClusterState& state, Nod
 // Waits until all have registered; the cluster as the scheduler sees it then. `before`: the logs as
 // this start found them.
 absl::StatusOr<ClusterStatus> WaitUntilUp(const ClusterDir& dir, const UpOptions& options,
+                                          const std::shared_ptr<ProcessTls>& tls,
                                           const ProcessId& supervisor, const LogSizes& before,
                                           std::string* scheduler) {
   const absl::Time deadline = Clock::Real()->Now() + absl::Seconds(options.timeout_seconds);
@@ -87,7 +108,7 @@ absl::StatusOr<ClusterStatus> WaitUntilUp(const ClusterDir& dir, const UpOptions
       *scheduler = state->scheduler;
     }
     if (state.ok() && !scheduler->empty()) {
-      if (client == nullptr) client = MakeGrpcSchedulerClient(*scheduler, nullptr);
+      if (client == nullptr) client = MakeGrpcSchedulerClient(*scheduler, tls);
       const absl::StatusOr<ClusterStatus> cluster = client->GetCluster(absl::Seconds(1));
       if (cluster.ok()) {
         const uint32_t servers = CountAlive(*cluster, *state, SERVER),
@@ -157,19 +178,15 @@ absl::Status CheckFree(const ClusterDir& dir) {
                                                "', or give another --dir"));
 }
 
-absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir,
-                                 std::string* scheduler) {
-  absl::Status status = PathPolicy::Make(options.data_roots).status();
-  if (!status.ok()) return status;
-  status = CheckFree(dir);
-  if (!status.ok()) return status;
+absl::Status CheckPrograms(const UpOptions& options) {
   for (const char* program : {"strata-scheduler", "strata-server", "strata-worker"}) {
     absl::StatusOr<std::string> path = FindProgram(options.bin_dir, program);
     if (!path.ok()) return path.status();
   }
-  status = dir.Make();
-  if (!status.ok()) return status;
-  dir.RemoveState();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClusterConfig> ConfigFor(const UpOptions& options) {
   absl::StatusOr<std::string> bin_dir = Absolute(options.bin_dir);
   if (!bin_dir.ok()) return bin_dir.status();
   ClusterConfig config = {*bin_dir,        options.servers,        options.workers,
@@ -179,18 +196,55 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
     if (!absolute.ok()) return absolute.status();
     config.data_roots.push_back(*std::move(absolute));
   }
-  status = dir.WriteConfig(config);
-  if (!status.ok()) return status;
+  config.insecure = options.insecure;
+  return config;
+}
+
+// A cluster that is up, as its user reaches it.
+struct Reached {
+  ClusterStatus cluster;
+  std::string scheduler;  // host:port
+  std::string certs;      // folder of the user's certificate; empty: without TLS
+};
+
+// Starts the processes of a folder that has its configuration, and waits for them.
+absl::StatusOr<Reached> StartAll(const ClusterDir& dir, const UpOptions& options,
+                                 const std::string& certs) {
+  const auto tls = ProcessTls::Open({.folder = certs});
+  if (!tls.ok()) return tls.status();
   const LogSizes before = SizesOfLogs(dir);
   absl::StatusOr<ProcessId> supervisor = StartSupervisor(dir);
   if (!supervisor.ok()) return supervisor.status();
-  absl::StatusOr<ClusterStatus> cluster = WaitUntilUp(dir, options, *supervisor, before, scheduler);
-  if (cluster.ok()) return cluster;
+  Reached reached{{}, "", certs};
+  auto cluster = WaitUntilUp(dir, options, *tls, *supervisor, before, &reached.scheduler);
+  if (cluster.ok()) {
+    reached.cluster = *std::move(cluster);
+    return reached;
+  }
   ClusterState started = dir.ReadState().value_or(ClusterState{});
   started.supervisor = *supervisor;
   const absl::Status stopped = StopAll(dir, started, absl::Seconds(30));
   if (!stopped.ok()) std::fprintf(stderr, "strata: %s\n", std::string(stopped.message()).c_str());
   return cluster.status();
+}
+
+// Steps: 1 nothing runs there and nothing is missing, 2 the folder and its configuration,
+// 3 certificates (MakeClusterCerts), 4 the processes (StartAll).
+absl::StatusOr<Reached> Up(const UpOptions& options, const ClusterDir& dir) {
+  absl::Status status = PathPolicy::Make(options.data_roots).status();
+  if (status.ok()) status = CheckFree(dir);
+  if (status.ok()) status = CheckPrograms(options);
+  if (status.ok()) status = dir.Make();
+  if (!status.ok()) return status;
+  dir.RemoveState();
+  const absl::StatusOr<ClusterConfig> config = ConfigFor(options);
+  if (!config.ok()) return config.status();
+  status = dir.WriteConfig(*config);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::string> certs = std::string();
+  if (!options.insecure) certs = MakeClusterCerts(dir, *config, Clock::Real()->Now());
+  if (!certs.ok()) return certs.status();
+  return StartAll(dir, options, *certs);
 }
 
 }  // namespace
@@ -208,24 +262,28 @@ ExitCode RunUp(const UpOptions& options) {
     return kExitUsage;
   }
   const ClusterDir dir(options.dir);
-  std::string scheduler;
-  const absl::StatusOr<ClusterStatus> cluster = Up(options, dir, &scheduler);
-  if (absl::IsCancelled(cluster.status())) {
+  const absl::StatusOr<Reached> up = Up(options, dir);
+  if (absl::IsCancelled(up.status())) {
     std::fprintf(stderr, "strata: interrupted; everything was stopped again\n");
     return kExitInterrupted;
   }
-  if (!cluster.ok()) return ReportError(cluster.status());
-  const absl::Status written = WriteContext({scheduler, dir.path()});
+  if (!up.ok()) return ReportError(up.status());
+  const std::string& scheduler = up->scheduler;
+  const absl::Status written = ChangeContexts([&](Contexts& contexts) {
+    return UseContextOfFolder(dir.path(), scheduler, up->certs, contexts);
+  });
   if (!written.ok()) {
-    std::fprintf(stderr, "strata: %s; name the cluster with --scheduler %s\n",
-                 std::string(written.message()).c_str(), scheduler.c_str());
+    std::fprintf(stderr, "strata: %s; name the cluster with --scheduler %s%s%s\n",
+                 std::string(written.message()).c_str(), scheduler.c_str(),
+                 up->certs.empty() ? "" : " --certs ", up->certs.c_str());
   }
   if (options.json) {
     std::printf("{\"scheduler\":\"%s\",\"cluster\":%s}\n", scheduler.c_str(),
-                ClusterJson(*cluster).c_str());
+                ClusterJson(up->cluster).c_str());
     return kExitOk;
   }
-  std::printf("%s", ClusterTable(*cluster).c_str());
+  const std::string security = SecurityText(up->cluster, Clock::Real()->Now());
+  std::printf("%s%s", ClusterTable(up->cluster).c_str(), security.c_str());
   std::fprintf(stderr,
                "The cluster is up: scheduler %s, everything in %s.\n"
                "Submit a job: strata submit -f job.yaml --wait   Stop: strata down\n",
@@ -237,13 +295,12 @@ ExitCode RunDown(const DownOptions& options) {
   const ClusterDir dir(FolderOf(options.dir));
   absl::StatusOr<ClusterState> state = dir.ReadState();
   if (!state.ok()) {
-    const absl::Status removed = RemoveContext(dir.path());
-    if (!removed.ok()) return ReportError(removed);
+    ForgetContext(dir);
     return ReportError(absl::NotFoundError(absl::StrCat("no cluster is running in ", dir.path())));
   }
-  absl::Status status = StopAll(dir, *state, absl::Seconds(options.timeout_seconds));
-  if (status.ok()) status = RemoveContext(dir.path());
+  const absl::Status status = StopAll(dir, *state, absl::Seconds(options.timeout_seconds));
   if (!status.ok()) return ReportError(status);
+  ForgetContext(dir);
   if (options.json) {
     nlohmann::ordered_json stopped = nlohmann::ordered_json::array();
     for (const ProcessState& p : state->processes) stopped.push_back(p.name);
@@ -283,6 +340,8 @@ ExitCode RunLogs(const LogsOptions& options) {
 ExitCode RunSupervise(const SuperviseOptions& options) {
   // glog's own setting, inherited by the daemons: what they log also goes to logs/NAME.log.
   setenv("GLOG_alsologtostderr", "1", 1);
+  // Theirs, unlike that of commands, is for a log.
+  unsetenv("GRPC_VERBOSITY");
   const absl::Status status =
       Supervise(ClusterDir(options.dir), SupervisorOptions{}, CatchInterrupts());
   return status.ok() ? kExitOk : ReportError(status);

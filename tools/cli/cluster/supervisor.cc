@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "proto/runtime/base/clock.h"
 #include "tools/cli/base/text_file.h"
+#include "tools/cli/cluster/cluster_certs.h"
 #include "tools/cli/cluster/restart_backoff.h"
 
 namespace strata {
@@ -48,6 +49,7 @@ class Supervisor {
 
   absl::Status Prepare(const ClusterConfig& config) {
     data_roots_ = config.data_roots;
+    insecure_ = config.insecure;
     absl::Status status = Add(config, "scheduler", "strata-scheduler");
     for (uint32_t i = 0; status.ok() && i < config.servers; ++i) {
       status = Add(config, absl::StrCat("server-", i), "strata-server");
@@ -110,6 +112,7 @@ class Supervisor {
 
   std::vector<std::string> Arguments(const Charge& c) const {
     std::vector<std::string> argv = {c.program, "--dir", dir_.ProcessPath(c.name)};
+    if (!insecure_) argv.insert(argv.end(), {"--certs", ProcessCertsFolder(dir_, c.name)});
     const auto add = [&argv](std::initializer_list<std::string> more) {
       argv.insert(argv.end(), more);
     };
@@ -200,6 +203,7 @@ class Supervisor {
   const SupervisorOptions options_;
   std::vector<Charge> charges_;
   std::vector<std::string> data_roots_;
+  bool insecure_ = false;
   std::string address_;
   bool changed_ = true;
 };

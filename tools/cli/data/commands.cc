@@ -56,7 +56,7 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   }
   absl::StatusOr<std::string> where = options.job.empty()
                                           ? absl::StatusOr<std::string>(options.checkpoint)
-                                          : CheckpointOfJob(options.scheduler, options.job);
+                                          : CheckpointOfJob(options.cluster, options.job);
   if (!where.ok()) return ReportError(where.status());
   PredictOptions predict;
   predict.checkpoint_dir = *where;

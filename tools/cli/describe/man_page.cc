@@ -81,8 +81,8 @@ std::string ExitStatus() {
 // What holds for every command.
 std::string Surroundings() {
   return ".SH FILES\n"
-         ".TP\n.I ~/.config/strata/context.json\n"
-         "The cluster that \\fBstrata up\\fR started last; \\fB\\-\\-scheduler\\fR names another.\n"
+         ".TP\n.I ~/.config/strata/contexts.yaml\n"
+         "The clusters that \\fBstrata context\\fR and \\fBstrata up\\fR have given names to.\n"
          ".TP\n.I ./strata\\-run\n"
          "Where \\fBstrata up\\fR keeps logs, metadata and shards, unless \\fB\\-\\-dir\\fR says "
          "otherwise.\n"

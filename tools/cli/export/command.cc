@@ -45,7 +45,7 @@ ExitCode RunExport(const ExportCommandOptions& options) {
   }
   absl::StatusOr<std::string> where = options.job.empty()
                                           ? absl::StatusOr<std::string>(options.checkpoint)
-                                          : CheckpointOfJob(options.scheduler, options.job);
+                                          : CheckpointOfJob(options.cluster, options.job);
   if (!where.ok()) return ReportError(where.status());
   what.checkpoint_dir = *where;
   if (!options.since.empty()) {

@@ -11,12 +11,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_watch.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/inspect/quarantine_text.h"
 #include "tools/cli/inspect/text.h"
 
@@ -28,12 +27,6 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 constexpr absl::Duration kFollowWait = absl::Milliseconds(500);
 // How long the scheduler may be gone before --follow gives up.
 constexpr absl::Duration kReconnectLimit = absl::Seconds(60);
-
-absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectTo(const std::string& given) {
-  absl::StatusOr<std::string> address = SchedulerAddress(given);
-  if (!address.ok()) return address.status();
-  return MakeGrpcSchedulerClient(*address, nullptr);
-}
 
 void Print(const GetEventsReply& reply, bool json) {
   for (const Event& e : reply.events()) {
@@ -76,7 +69,7 @@ ExitCode Follow(SchedulerClient& client, GetEventsRequest request, bool json) {
 }  // namespace
 
 ExitCode RunNodes(const NodesOptions& options) {
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   absl::StatusOr<ClusterStatus> cluster = (*client)->GetCluster(kCallTimeout);
   if (!cluster.ok()) return ReportError(cluster.status());
@@ -95,7 +88,7 @@ ExitCode RunNodes(const NodesOptions& options) {
 }
 
 ExitCode RunShards(const ShardsOptions& options) {
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   absl::StatusOr<JobShards> shards = (*client)->GetShards(ParseJobRef(options.job), kCallTimeout);
   if (!shards.ok()) return ReportError(shards.status());
@@ -111,7 +104,7 @@ ExitCode RunEvents(const EventsOptions& options) {
     const absl::Status since = SetSince(options.since, absl::LocalTimeZone(), request);
     if (!since.ok()) return ReportError(since);
   }
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   absl::StatusOr<GetEventsReply> reply = (*client)->GetEvents(request, kCallTimeout);
   if (!reply.ok()) return ReportError(reply.status());

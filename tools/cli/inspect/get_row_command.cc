@@ -13,17 +13,17 @@
 #include "absl/time/time.h"
 #include "proto/core/partition.h"
 #include "proto/job/tables/model_tables.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "storage/row/layout.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/job_watch.h"
 #include "tools/cli/checkpoint/commands.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
 #include "tools/cluster/checkpoint/row_life.h"
@@ -144,7 +144,8 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
 }
 
 absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& shards,
-                                      const KnownLease& lease) {
+                                      const KnownLease& lease,
+                                      const std::shared_ptr<ProcessTls>& tls) {
   const JobSpec& spec = shards.spec().spec();
   if (!shards.has_shape() || shards.shards().empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -158,8 +159,8 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   const TableSpec& table = tables->tables[*index];
   auto row = Identify(o, spec, *tables, *index, shards.schema(), "the job");
   if (!row.ok()) return row.status();
-  auto transport = MakeGrpcTransport({.lease = &lease});
-  auto live = ReadLiveRow(shards, table, row->key, *transport, Caller::Nobody(), kCallTimeout);
+  auto transport = MakeGrpcTransport({.lease = &lease, .tls = tls});
+  auto live = ReadLiveRow(shards, table, row->key, *transport, SelfOf(tls), kCallTimeout);
   if (!live.ok()) return live.status();
   row->server = live->server;
   row->shard = live->shard;
@@ -173,23 +174,23 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
 }
 
 absl::StatusOr<RowReport> FromJob(const GetRowOptions& o) {
-  auto address = SchedulerAddress(o.scheduler);
-  if (!address.ok()) return address.status();
+  const auto way = FindWay(o.cluster);
+  if (!way.ok()) return way.status();
   KnownLease lease;
-  auto client = MakeGrpcSchedulerClient(*address, nullptr, &lease);
+  const auto client = ConnectScheduler(*way, &lease);
   absl::StatusOr<RowReport> row = absl::UnknownError("");
   // A shard map that changed on the way is asked for once more.
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto shards = client->GetShards(ParseJobRef(o.job), kCallTimeout);
     if (!shards.ok()) return shards.status();
     if (IsFinal(shards->state())) {
-      auto where = CheckpointOfJob(o.scheduler, o.job);
+      auto where = CheckpointOfJob(o.cluster, o.job);
       if (!where.ok()) return where.status();
       std::fprintf(stderr, "job %s is %s: from its checkpoint\n", shards->name().c_str(),
                    StateName(shards->state()).c_str());
       return FromCheckpoint(o, *where);
     }
-    row = FromServers(o, *shards, lease);
+    row = FromServers(o, *shards, lease, way->tls);
     if (!absl::IsFailedPrecondition(row.status())) break;
   }
   return row;

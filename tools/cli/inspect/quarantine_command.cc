@@ -8,10 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tools/cli/base/context_file.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/inspect/quarantine_text.h"
 
 namespace strata {
@@ -30,11 +29,11 @@ struct Settled {
 };
 
 // Finds the job that is meant, and asks.
-absl::StatusOr<Settled> Settle(const std::string& scheduler, const std::string& typed,
+absl::StatusOr<Settled> Settle(const ClusterOptions& chosen, const std::string& typed,
                                const std::string& node, SettleQuarantineRequest::Action action) {
-  absl::StatusOr<std::string> address = SchedulerAddress(scheduler);
-  if (!address.ok()) return address.status();
-  const std::unique_ptr<SchedulerClient> client = MakeGrpcSchedulerClient(*address, nullptr);
+  const auto connected = ConnectScheduler(chosen);
+  if (!connected.ok()) return connected.status();
+  SchedulerClient* const client = connected->get();
   absl::StatusOr<ClusterStatus> cluster = client->GetCluster(kCallTimeout);
   if (!cluster.ok()) return cluster.status();
   absl::StatusOr<QuarantinedJob> job = FindQuarantined(*cluster, typed, node);
@@ -62,7 +61,7 @@ void Print(const Json& json) {
 }  // namespace
 
 ExitCode RunNodesAdopt(const NodesAdoptOptions& options) {
-  const auto settled = Settle(options.scheduler, options.job, "", SettleQuarantineRequest::ADOPT);
+  const auto settled = Settle(options.cluster, options.job, "", SettleQuarantineRequest::ADOPT);
   if (!settled.ok()) return ReportError(settled.status());
   const absl::Status status = settled->reply.status();
   const Adopted& adopted = settled->adopted;
@@ -83,7 +82,7 @@ ExitCode RunNodesAdopt(const NodesAdoptOptions& options) {
 
 ExitCode RunNodesPurge(const NodesPurgeOptions& options) {
   const auto settled =
-      Settle(options.scheduler, options.job, options.node, SettleQuarantineRequest::PURGE);
+      Settle(options.cluster, options.job, options.node, SettleQuarantineRequest::PURGE);
   if (!settled.ok()) return ReportError(settled.status());
   if (!settled->reply.ok()) return ReportError(settled->reply.status());
   const QuarantinedJob& job = settled->job;

@@ -18,11 +18,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/inspect/top_scrape.h"
 #include "tools/cli/inspect/top_table.h"
 
@@ -65,12 +65,13 @@ absl::StatusOr<Clocks> ReadClocks(SchedulerClient& client, const ClusterStatus& 
   return clocks;
 }
 
-void ScrapeInto(TopSample& sample) {
+void ScrapeInto(TopSample& sample, const std::shared_ptr<ProcessTls>& tls) {
   if (sample.metrics_address.empty()) {
     sample.trouble = "it has no metrics address (--metrics-listen)";
     return;
   }
-  auto metrics = Scrape(sample.metrics_address, kScrapeTimeout);
+  auto metrics =
+      Scrape(sample.metrics_address, kScrapeTimeout, tls == nullptr ? nullptr : tls->source());
   sample.time = Clock::Real()->Now();
   if (metrics.ok()) {
     sample.metrics = *std::move(metrics);
@@ -79,7 +80,14 @@ void ScrapeInto(TopSample& sample) {
   }
 }
 
-absl::StatusOr<std::vector<TopSample>> Take(SchedulerClient& client) {
+// Where a look goes: to the scheduler, and by `tls` (null: without) to the processes.
+struct Looking {
+  std::unique_ptr<SchedulerClient> client;
+  std::shared_ptr<ProcessTls> tls;
+};
+
+absl::StatusOr<std::vector<TopSample>> Take(const Looking& looking) {
+  SchedulerClient& client = *looking.client;
   auto cluster = client.GetCluster(kCallTimeout);
   if (!cluster.ok()) return cluster.status();
   auto clocks = ReadClocks(client, *cluster);
@@ -105,7 +113,7 @@ absl::StatusOr<std::vector<TopSample>> Take(SchedulerClient& client) {
   std::vector<std::thread> scrapers;
   const auto scrape = [&] {
     for (size_t i = next++; i < samples.size(); i = next++) {
-      if (samples[i].alive) ScrapeInto(samples[i]);
+      if (samples[i].alive) ScrapeInto(samples[i], looking.tls);
     }
   };
   for (size_t i = 0; i < std::min(kScrapers, samples.size()); ++i) scrapers.emplace_back(scrape);
@@ -144,7 +152,7 @@ void Show(const std::vector<TopRow>& rows, bool json, bool redraw) {
   std::fflush(stdout);
 }
 
-ExitCode Live(SchedulerClient& client, const TopOptions& options, std::vector<TopSample> before) {
+ExitCode Live(const Looking& looking, const TopOptions& options, std::vector<TopSample> before) {
   const std::atomic<bool>& interrupted = CatchInterrupts();
   const absl::Duration interval = absl::Seconds(options.interval_seconds);
   const bool redraw = !options.json;
@@ -153,7 +161,7 @@ ExitCode Live(SchedulerClient& client, const TopOptions& options, std::vector<To
   while (true) {
     Pause(interval, &interrupted);
     if (interrupted) return kExitOk;
-    auto now = Take(client);
+    auto now = Take(looking);
     if (!now.ok()) return ReportError(now.status());
     Show(TopRows(before, *now), options.json, redraw);
     before = *std::move(now);
@@ -163,16 +171,16 @@ ExitCode Live(SchedulerClient& client, const TopOptions& options, std::vector<To
 }  // namespace
 
 ExitCode RunTop(const TopOptions& options) {
-  auto address = SchedulerAddress(options.scheduler);
-  if (!address.ok()) return ReportError(address.status());
-  auto client = MakeGrpcSchedulerClient(*address, nullptr);
-  auto before = Take(*client);
+  auto way = FindWay(options.cluster);
+  if (!way.ok()) return ReportError(way.status());
+  const Looking looking{ConnectScheduler(*way), way->tls};
+  auto before = Take(looking);
   if (!before.ok()) return ReportError(before.status());
   if (!options.once && isatty(STDOUT_FILENO) != 0) {
-    return Live(*client, options, *std::move(before));
+    return Live(looking, options, *std::move(before));
   }
   Pause(absl::Seconds(options.interval_seconds), nullptr);
-  auto now = Take(*client);
+  auto now = Take(looking);
   if (!now.ok()) return ReportError(now.status());
   const std::vector<TopRow> rows = TopRows(*before, *now);
   Show(rows, options.json, false);

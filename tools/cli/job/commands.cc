@@ -14,15 +14,15 @@
 #include "proto/job/data_spec.h"
 #include "proto/runtime/base/clock.h"
 #include "proto/runtime/files/job_places.h"
-#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/job_watch.h"
 #include "tools/cli/base/progress.h"
+#include "tools/cli/base/security_text.h"
+#include "tools/cli/context/connection.h"
 #include "tools/cli/job/file.h"
 
 namespace strata {
@@ -32,12 +32,6 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 // The scheduler looks at folders meanwhile, and whether somebody renews the lock of one.
 constexpr absl::Duration kSubmitTimeout = absl::Seconds(16);
-
-absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectTo(const std::string& given) {
-  absl::StatusOr<std::string> address = SchedulerAddress(given);
-  if (!address.ok()) return address.status();
-  return MakeGrpcSchedulerClient(*address, nullptr);
-}
 
 std::string RandomId() {
   std::random_device random;
@@ -88,7 +82,7 @@ ExitCode RunSubmit(const SubmitOptions& options) {
                                          JobPlacesOptions::Storage::kName);
       !s.ok())
     return ReportError(s);
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   SubmitRequest request;
   *request.mutable_job() = *job;
@@ -116,7 +110,7 @@ ExitCode RunSubmit(const SubmitOptions& options) {
 }
 
 ExitCode RunList(const ListOptions& options) {
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   absl::StatusOr<ListJobsReply> jobs = (*client)->ListJobs(kCallTimeout);
   if (!jobs.ok()) return ReportError(jobs.status());
@@ -129,7 +123,7 @@ ExitCode RunStatus(const StatusOptions& options) {
   if (options.job.empty() && options.watch) {
     return ReportError(absl::InvalidArgumentError("status --watch wants the job to watch"));
   }
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   if (!options.job.empty()) {
     const JobRef ref = ParseJobRef(options.job);
@@ -148,13 +142,15 @@ ExitCode RunStatus(const StatusOptions& options) {
     std::printf("{\"cluster\":%s,\"jobs\":%s}\n", ClusterJson(*cluster).c_str(),
                 JobListJson(*jobs).c_str());
   } else {
-    std::printf("%s\n%s", ClusterTable(*cluster).c_str(), JobTable(*jobs).c_str());
+    const std::string security = SecurityText(*cluster, Clock::Real()->Now());
+    std::printf("%s%s\n%s", ClusterTable(*cluster).c_str(), security.c_str(),
+                JobTable(*jobs).c_str());
   }
   return kExitOk;
 }
 
 ExitCode RunCancel(const CancelOptions& options) {
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
+  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
   if (!client.ok()) return ReportError(client.status());
   absl::StatusOr<JobStatus> status = (*client)->CancelJob(ParseJobRef(options.job), kCallTimeout);
   if (!status.ok()) return ReportError(status.status());

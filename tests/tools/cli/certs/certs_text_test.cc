@@ -10,6 +10,7 @@
 #include "proto/runtime/credentials/certificate_list.h"
 #include "proto/runtime/credentials/identity.h"
 #include "tests/proto/runtime/credentials/made_certificates.h"
+#include "tools/cli/base/days_left.h"
 
 namespace strata {
 namespace {

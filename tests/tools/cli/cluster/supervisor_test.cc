@@ -98,8 +98,9 @@ TEST_CASE("processes are started with their arguments and stopped", "[supervisor
   CHECK(IsRunning(server));
   CHECK(f.dir().ReadState()->scheduler == "127.0.0.1:4711");
   CHECK(*ReadTextFile(f.dir().PidPath("worker-0")) == std::to_string(worker.pid) + "\n");
-  const std::string expected = "--dir " + f.dir().path() +
-                               "/server-0 --scheduler 127.0.0.1:4711 --name server-0 "
+  const std::string expected = "--dir " + f.dir().path() + "/server-0 --certs " + f.dir().path() +
+                               "/certs/server/server-0/current "
+                               "--scheduler 127.0.0.1:4711 --name server-0 "
                                "--metrics-listen 127.0.0.1:0 --listen 127.0.0.1:0\n";
   Await([&] { return ReadTextFile(f.dir().LogPath("server-0")).value_or("") == expected; });
   CHECK(f.dir().IsLocked());

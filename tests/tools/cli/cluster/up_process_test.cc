@@ -1,0 +1,114 @@
+// A cluster of `strata up` with certificates: who is let in, what the user sees, and that processes
+// that end come back as who they were.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/bad_input/user.h"
+#include "tests/e2e/cluster/process_cluster.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Json Ask(const User& user, const std::string& command) {
+  const ProgramResult r = user.Strata(absl::StrCat(command, " --json"));
+  INFO(command << "\n" << r.err);
+  REQUIRE(r.exit_code == 0);
+  return Json::parse(r.out);
+}
+
+// The folder of the user's certificate, as the context has it.
+std::string Mine(const User& user) { return Ask(user, "context list")["contexts"][0]["certs"]; }
+
+// Process ids of nodes that are up, by name.
+std::map<std::string, int> Pids(const User& user) {
+  std::map<std::string, int> pids;
+  const Json status = Ask(user, "status");
+  for (const Json& node : status["cluster"]["nodes"]) {
+    if (node["alive"]) pids[node["name"]] = node["pid"];
+  }
+  return pids;
+}
+
+TEST_CASE("up makes certificates and a context, and lets in its own alone", "[up]") {
+  User user;
+  user.Up("--servers 1 --workers 1");
+  const Json context = Ask(user, "context list")["contexts"].at(0);
+  CHECK(context["name"] == "run");
+  CHECK(context["current"] == true);
+  CHECK(context["insecure"] == false);
+  CHECK(context["folder"] == user.Path("run"));
+  CHECK(context["daysLeft"] == 90);
+  const Json certificates = Ask(user, "certs show --dir run/certs");
+  CHECK(certificates["certificates"].size() == 4);
+  CHECK(Ask(user, "status")["cluster"]["insecure"] == false);
+  CHECK_FALSE(absl::StrContains(user.Strata("status").out, "insecure"));
+  // Metrics and rows go by the same certificates.
+  const Json top = Ask(user, "top --once --interval 0.1");
+  CHECK(top["processes"].size() == 2);
+  for (const Json& process : top["processes"]) CHECK(process["memoryBytes"].is_number());
+  const std::string address = absl::StrCat("list --scheduler ", user.Scheduler());
+  CHECK(user.Strata(absl::StrCat(address, " --certs ", Mine(user))).exit_code == 0);
+  CheckSays(user.Strata(address), 4, {"asks who calls; show your certificate", "(--scheduler"});
+  REQUIRE(user.Strata("certs init --dir other").exit_code == 0);
+  REQUIRE(user.Strata("certs issue operator eve --dir other").exit_code == 0);
+  CheckSays(user.Strata(absl::StrCat(address, " --certs other/operator/eve/current")), 4,
+            {"the scheduler at ", "O=strata,OU=scheduler,CN=scheduler", "expires",
+             "O=strata,OU=operator,CN=eve", "/tls.crt"});
+  CheckSays(user.Strata(absl::StrCat(address, " --certs none")), 4, {"none/tls.crt"});
+  REQUIRE(user.Strata("down").exit_code == 0);
+  CHECK(Ask(user, "context list")["contexts"].empty());
+}
+
+TEST_CASE("a process that is killed comes back under its identity, and jobs go on", "[up]") {
+  User user;
+  user.Up("--servers 1 --workers 1");
+  const auto before = Pids(user);
+  REQUIRE(before.size() == 2);
+  for (const auto& [name, pid] : before) REQUIRE(kill(pid, SIGKILL) == 0);
+  REQUIRE(kill(user.PidOf("scheduler"), SIGKILL) == 0);
+  testing::AwaitThat("all are back", [&] {
+    const ProgramResult r = user.Strata("status --json");
+    if (r.exit_code != 0) return false;
+    int back = 0;
+    const Json status = Json::parse(r.out);
+    for (const Json& node : status["cluster"]["nodes"]) {
+      back += node["alive"] && before.at(node["name"]) != node["pid"] ? 1 : 0;
+    }
+    return back == 2;
+  });
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  CHECK(user.Strata("submit -f job.yaml --wait").exit_code == 0);
+}
+
+TEST_CASE("--insecure does without, and says so", "[up]") {
+  User user;
+  const ProgramResult up = user.Up("--servers 1 --workers 1 --insecure");
+  CHECK(absl::StrContains(up.out, "This cluster is insecure"));
+  CHECK_FALSE(fs::exists(user.Path("run/certs")));
+  CheckSays(user.Strata("status"), 0, {"This cluster is insecure"});
+  CHECK(Ask(user, "status")["cluster"]["insecure"] == true);
+  CHECK(Ask(user, "context list")["contexts"][0]["insecure"] == true);
+  REQUIRE(user.Strata("certs init --dir c").exit_code == 0);
+  REQUIRE(user.Strata("certs issue operator eve --dir c").exit_code == 0);
+  CheckSays(user.Strata(absl::StrCat("list --certs c/operator/eve/current")), 4,
+            {"speaks no TLS", "--insecure", "context 'run' of "});
+  CHECK(user.Strata("list --insecure").exit_code == 0);
+  REQUIRE(user.Strata("down").exit_code == 0);
+  // The same folder with certificates: its nodes remember their cluster.
+  CHECK(user.Strata("up --dir run --servers 1 --workers 1 --bin-dir bin").exit_code == 0);
+  CHECK(Ask(user, "status")["cluster"]["insecure"] == false);
+}
+
+}  // namespace
+}  // namespace strata

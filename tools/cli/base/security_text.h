@@ -1,0 +1,20 @@
+// Whether a cluster asks who calls it, and whose certificates run out, for people.
+#ifndef STRATA_TOOLS_CLI_BASE_SECURITY_TEXT_H_
+#define STRATA_TOOLS_CLI_BASE_SECURITY_TEXT_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata {
+
+// With so many days left a certificate is warned of.
+inline constexpr int kWarnAtDays = 30;
+
+// Lines, each with its end; empty: everybody is asked, and no certificate runs out soon.
+std::string SecurityText(const ClusterStatus& cluster, absl::Time now);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_BASE_SECURITY_TEXT_H_

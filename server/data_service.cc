@@ -12,8 +12,8 @@ namespace strata::server {
 namespace {
 
 // By DataMethod: where a request has arrived, and nothing was done yet.
-constexpr const char* kFailpoints[] = {"server.session", "server.pull", "server.push",
-                                       "server.mark", "server.prefetch", "server.forward"};
+constexpr const char* kFailpoints[] = {"server.session", "server.pull",     "server.push",
+                                       "server.mark",    "server.prefetch", "server.forward"};
 static_assert(std::size(kFailpoints) == static_cast<size_t>(DataMethod::kForward) + 1);
 
 }  // namespace

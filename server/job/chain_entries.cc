@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/wire/message_codec.h"
 #include "server/shard/update_record.h"
 #include "storage/log/format.h"
@@ -89,7 +90,8 @@ absl::StatusOr<std::vector<ChainEntryPtr>> ReadChainEntries(storage::UpdateLog& 
   return entries;
 }
 
-void ChainEntries::Add(ChainEntryPtr entry) {
+void ChainEntries::Add(LogEnd before, ChainEntryPtr entry) {
+  if (before != through() && !STRATA_MUTATION("chain.entries_with_gaps")) return;
   bytes_ += entry->bytes.size();
   entries_.push_back(std::move(entry));
 }
@@ -111,8 +113,9 @@ void ChainEntries::Restart(LogEnd after) {
   after_ = after;
 }
 
-void ChainEntries::Prepend(LogEnd after, std::vector<ChainEntryPtr> entries) {
-  if (entries.empty() || entries.back()->end < after_ || after >= after_) return;
+void ChainEntries::Take(LogEnd after, std::vector<ChainEntryPtr> entries) {
+  if (entries.empty() || (after_ <= after && after < through())) return;
+  if (after >= through() || entries.back()->end < after_) Restart(entries.back()->end);
   while (!entries.empty() && entries.back()->end > after_) entries.pop_back();
   for (auto it = entries.rbegin(); it != entries.rend(); ++it) {
     bytes_ += (*it)->bytes.size();
@@ -123,7 +126,9 @@ void ChainEntries::Prepend(LogEnd after, std::vector<ChainEntryPtr> entries) {
 
 std::optional<std::vector<ChainEntryPtr>> ChainEntries::After(LogEnd end,
                                                               uint64_t most_bytes) const {
-  if (end < after_) return std::nullopt;
+  if (end < after_ || (end >= through() && !STRATA_MUTATION("chain.entries_with_gaps"))) {
+    return std::nullopt;
+  }
   std::vector<ChainEntryPtr> out;
   uint64_t bytes = 0;
   for (const ChainEntryPtr& entry : entries_) {

@@ -1,6 +1,5 @@
 // Entries of a shard's log that the copy after this one lacks: in memory what was just appended,
 // read from the log what is older.
-// Tested by tests/server/job/chain_test.cc
 #ifndef STRATA_SERVER_JOB_CHAIN_ENTRIES_H_
 #define STRATA_SERVER_JOB_CHAIN_ENTRIES_H_
 
@@ -46,24 +45,27 @@ absl::StatusOr<std::vector<ChainEntryPtr>> ReadChainEntries(storage::UpdateLog& 
                                                             uint64_t segment, LogEnd after,
                                                             LogEnd through, uint64_t most_bytes);
 
-// A run of entries without a gap. One thread at a time.
+// A run of entries without a gap; the log may have others before and after it. One thread at a
+// time.
 class ChainEntries {
  public:
   explicit ChainEntries(LogEnd after) : after_(after) {}
 
-  void Add(ChainEntryPtr entry);
+  // `before`: where the log ended then. One that does not follow what is here is left to the log.
+  void Add(LogEnd before, ChainEntryPtr entry);
   // What the other copy has goes.
   void Have(LogEnd end);
   // Forgets all; what comes next follows `after`.
   void Restart(LogEnd after);
-  // Puts before what is there; ignored unless it reaches what is there.
-  void Prepend(LogEnd after, std::vector<ChainEntryPtr> entries);
+  // Takes what was read after `after`: before what is here where it reaches that, else in its place.
+  void Take(LogEnd after, std::vector<ChainEntryPtr> entries);
   // Drops the oldest one.
   void DropFirst();
 
-  // The entries after `end`; nothing: some of them are not here.
+  // The entries after `end`, of which the log has some; nothing: the first of them is not here.
   std::optional<std::vector<ChainEntryPtr>> After(LogEnd end, uint64_t most_bytes) const;
   LogEnd after() const { return after_; }
+  LogEnd through() const { return entries_.empty() ? after_ : entries_.back()->end; }
   bool empty() const { return entries_.empty(); }
   uint64_t bytes() const { return bytes_; }
   uint64_t BytesAfter(LogEnd end) const;
@@ -71,7 +73,7 @@ class ChainEntries {
   std::optional<uint64_t> first_segment() const;
 
  private:
-  LogEnd after_;  // all entries of the log after it are here
+  LogEnd after_;  // of the log's entries after it the first ones are here
   std::deque<ChainEntryPtr> entries_;
   uint64_t bytes_ = 0;
 };

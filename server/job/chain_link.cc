@@ -96,11 +96,12 @@ void ChainLink::Appended(size_t shard, const storage::LogHeader& header, storage
   if (wanted) entry = MakeChainEntry(header, at.segment, end, parts);
   {
     absl::MutexLock lock(&mu_);
+    const LogEnd before = chain_.end(shard);
     chain_.Appended(shard, end);
     if (entry == nullptr || chain_.configuration().next.empty()) {
       shards_[shard].entries.Restart(end);  // read again from the log, where it is wanted
     } else {
-      shards_[shard].entries.Add(std::move(entry));
+      shards_[shard].entries.Add(before, std::move(entry));
       Bound();
     }
   }

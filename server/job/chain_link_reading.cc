@@ -21,11 +21,7 @@ void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
   {
     absl::MutexLock lock(&mu_);
     if (entries.ok()) {
-      ChainEntries& here = shards_[shard].entries;
-      if (entries->back()->end < here.after()) {
-        here.Restart(entries->back()->end);  // what follows is read, too
-      }
-      here.Prepend(after, *std::move(entries));
+      shards_[shard].entries.Take(after, *std::move(entries));  // what follows is read, too
       chain_.SetReady(shard, true);
     } else {
       if (absl::IsOutOfRange(entries.status())) trouble_ = entries.status();

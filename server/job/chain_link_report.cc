@@ -56,7 +56,13 @@ void ChainLink::Report(CopyReport& report) const {
     const auto next = chain_.next(i);
     if (next && !next->empty) {
       end_of(i, next->end, next->committed, report.add_next_ends());
-      report.set_lag_bytes(report.lag_bytes() + shard.entries.BytesAfter(next->end));
+      // What is in the log alone is more than stays in memory.
+      const bool here =
+          shard.entries.after() <= next->end && shard.entries.through() == chain_.end(i);
+      const bool lacks = next->end < chain_.end(i);
+      const uint64_t known = shard.entries.BytesAfter(next->end);
+      report.set_lag_bytes(report.lag_bytes() +
+                           (here || !lacks ? known : std::max(known, kMostBytes)));
     }
     if (shard.source == nullptr || !next || !next->empty) continue;
     report.set_image_bytes(report.image_bytes() + shard.source->bytes());

@@ -74,8 +74,8 @@ struct TwoServers {
     return report.server_jobs(0).copy();
   }
   absl::StatusOr<Buffer> Call(size_t i, DataMethod method, Buffer request) {
-    return transport->Connect({NameOf(i), NameOf(i)}, Caller::Nobody())->CallAndWait(method, std::move(request),
-                                                      absl::Seconds(60));
+    return transport->Connect({NameOf(i), NameOf(i)}, Caller::Nobody())
+        ->CallAndWait(method, std::move(request), absl::Seconds(60));
   }
   absl::Status Open(size_t i, uint32_t slot = 0) {
     const auto request = wire::OpenSessionFor(HeaderTo(slot), kIdentity);

@@ -1,0 +1,142 @@
+// A machine is lost for good: its processes are killed, and their folders removed. With copies of
+// its shards nothing is rolled back, and a synchronous job gives the model that it gives
+// undisturbed; without, or when all copies are lost, the job goes back to its checkpoint on other
+// servers.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+// 400 steps on two servers.
+TrainingJob LongJob(const std::string& folder, const std::string& name) {
+  TrainingJob job = SmallJob(folder);
+  job.mutable_metadata()->set_name(name);
+  job.mutable_spec()->mutable_training()->set_epochs(40);
+  job.mutable_spec()->mutable_replicas()->set_servers(2);
+  job.mutable_spec()->mutable_replicas()->set_workers(2);
+  job.mutable_spec()->mutable_checkpoint()->set_directory(absl::StrCat(folder, "/ckpt-", name));
+  return job;
+}
+
+TrainingJob WithCopies(TrainingJob job) {
+  job.mutable_spec()->mutable_storage()->set_durability("replicated");
+  job.mutable_spec()->mutable_storage()->set_replicas(2);
+  return job;
+}
+
+// Servers of the shards of the job's server `slot`, the head first.
+std::vector<std::string> CopiesOf(ProcessCluster& cluster, uint64_t job, int slot) {
+  JobRef ref;
+  ref.set_job(job);
+  const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
+  INFO(shards.status());
+  REQUIRE(shards.ok());
+  REQUIRE(shards->servers_size() > slot);
+  std::vector<std::string> names;
+  for (const CopyStatus& copy : shards->servers(slot).copies()) names.push_back(copy.server());
+  if (names.empty()) names.push_back(shards->servers(slot).name());
+  return names;
+}
+
+void Lose(ProcessCluster& cluster, const std::string& server) {
+  cluster.Kill(server);
+  std::filesystem::remove_all(cluster.folder() + "/" + server);
+}
+
+TEST_CASE("machines are lost for good", "[faults][p1][p3]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  ProcessCluster cluster({.servers = 4, .folder = folder->path() + "/cluster"});
+  const JobStatus reference = Train(LongJob(folder->path(), "reference"));
+
+  SECTION("one that heads shards, with copies: no roll-back, the same model") {
+    const uint64_t job = cluster.Submit(WithCopies(LongJob(folder->path(), "copies")));
+    cluster.AwaitStep(job, 40);
+    const std::vector<std::string> copies = CopiesOf(cluster, job, 0);
+    REQUIRE(copies.size() == 2);
+    Lose(cluster, copies[0]);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(HasCondition(end, "Promoted"));
+  }
+
+  SECTION("one that has a copy alone: no roll-back, the same model") {
+    const uint64_t job = cluster.Submit(WithCopies(LongJob(folder->path(), "backup")));
+    cluster.AwaitStep(job, 40);
+    Lose(cluster, CopiesOf(cluster, job, 1).at(1));
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.model_hash() == reference.model_hash());
+  }
+
+  SECTION("one that heads shards of an asynchronous job, with copies: each window counts once") {
+    TrainingJob spec = WithCopies(LongJob(folder->path(), "async"));
+    spec.mutable_spec()->mutable_training()->set_mode("async");
+    const uint64_t job = cluster.Submit(spec);
+    cluster.AwaitStep(job, 40);
+    Lose(cluster, CopiesOf(cluster, job, 0).at(0));
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.examples() == end.total_examples());
+    CHECK(end.step() == end.total_steps());
+    CHECK(HasCondition(end, "Promoted"));
+  }
+
+  SECTION("one without copies: another takes its place, and the job goes back to its checkpoint") {
+    TrainingJob spec = LongJob(folder->path(), "alone");
+    spec.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
+    spec.mutable_spec()->mutable_recovery()->set_replace_after("1s");
+    const uint64_t job = cluster.Submit(spec);
+    cluster.AwaitStep(job, 60);
+    const std::string lost = CopiesOf(cluster, job, 0).at(0);
+    Lose(cluster, lost);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 1);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(absl::StrContains(Conditions(end), absl::StrCat("server ", lost, " stayed away")));
+  }
+
+  SECTION("both that have the copies: what is lost is told, with the checkpoint to go back to") {
+    TrainingJob spec = WithCopies(LongJob(folder->path(), "both"));
+    spec.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
+    spec.mutable_spec()->mutable_recovery()->set_replace_after("1s");
+    const uint64_t job = cluster.Submit(spec);
+    cluster.AwaitStep(job, 60);
+    for (const std::string& server : CopiesOf(cluster, job, 0)) Lose(cluster, server);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 1);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(absl::StrContains(Conditions(end), "are lost"));
+    CHECK(absl::StrContains(Conditions(end), "from checkpoint"));
+  }
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -96,9 +96,10 @@ absl::StatusOr<std::unique_ptr<RevokedFile>> OpenRevoked(const Flags& flags,
                             }});
 }
 
-// The key that signs session credentials lies there.
-absl::Status KeepPrivate(const std::string& folder) {
-  if (absl::Status s = MakePrivateFolder(folder); !s.ok()) return s;
+// With certificates the key that signs session credentials lies there. One that is made is closed
+// to others in any case: the next start may have certificates.
+absl::Status KeepPrivate(const std::string& folder, bool certificates) {
+  if (absl::Status s = MakePrivateFolder(folder); !s.ok() || !certificates) return s;
   const absl::Status closed = CheckPrivate(folder);
   if (!absl::IsPermissionDenied(closed)) return closed;
   return absl::PermissionDeniedError(absl::StrCat(
@@ -133,9 +134,7 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                                .credentials = *tls == nullptr ? nullptr : (*tls)->source()});
   if (!daemon.ok()) return daemon.status();
   const std::string metadata = absl::StrCat(flags.directory, "/metadata");
-  if (*tls != nullptr) {
-    if (absl::Status s = KeepPrivate(metadata); !s.ok()) return s;
-  }
+  if (absl::Status s = KeepPrivate(metadata, *tls != nullptr); !s.ok()) return s;
   auto store = OpenRocksMetadataStore(metadata);
   if (!store.ok()) return store.status();
   auto scheduler =

@@ -126,7 +126,7 @@ void ChainEntries::Take(LogEnd after, std::vector<ChainEntryPtr> entries) {
 
 std::optional<std::vector<ChainEntryPtr>> ChainEntries::After(LogEnd end,
                                                               uint64_t most_bytes) const {
-  if (end < after_ || (end >= through() && !STRATA_MUTATION("chain.entries_with_gaps"))) {
+  if (end < after_ || end >= through()) {
     return std::nullopt;
   }
   std::vector<ChainEntryPtr> out;

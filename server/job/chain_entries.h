@@ -57,7 +57,8 @@ class ChainEntries {
   void Have(LogEnd end);
   // Forgets all; what comes next follows `after`.
   void Restart(LogEnd after);
-  // Takes what was read after `after`: before what is here where it reaches that, else in its place.
+  // Takes what was read after `after`: before what is here where it reaches that, else in its
+  // place.
   void Take(LogEnd after, std::vector<ChainEntryPtr> entries);
   // Drops the oldest one.
   void DropFirst();

@@ -16,6 +16,7 @@
 #include "ops/cuda/api/memory.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/cuda/products/host_blas.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
@@ -72,6 +73,7 @@ class Cluster {
     for (size_t i = 0; i < gpus_.size(); ++i) StartServer(i);
     for (uint32_t i = 0; i < workers; ++i) {
       WorkerOptions w;
+      w.caller = Caller::Nobody();
       w.name = absl::StrCat("worker-", i);
       w.scheduler = scheduler_.get();
       w.transport = transport_.get();

@@ -118,6 +118,7 @@ class Supervisor {
     };
     if (&c == &charges_[0]) {
       add({"--listen", address_.empty() ? "127.0.0.1:0" : address_});
+      if (!insecure_) add({"--revoked", absl::StrCat(dir_.CertsPath(), "/ca/revoked")});
       add({"--address-file", dir_.AddressPath()});
       AddDataRoots(argv);
       return argv;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/mxcsr.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data/reading/data_access.h"
 #include "worker/metrics/training_stats.h"
@@ -58,6 +59,7 @@ class Training {
     session.member = SessionId(o_.session);
     session.sequences = &sequences_;
     session.transport = o_.servers->transport();
+    session.caller = Caller::Nobody();  // this process is all there is
     session.data = data.get();
     session.device = o_.device;
     session.stats = &stats_;

@@ -148,7 +148,8 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                         .restored = flags.restored,
                         .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // Reflection asks nobody who he is.
+  if (*tls == nullptr) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   auto service = SchedulerService::Start({.scheduler = scheduler->get(),
                                           .address = flags.listen,
                                           .scope = scope,

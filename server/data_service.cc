@@ -124,7 +124,10 @@ void DataService::Push(const Caller& caller, Buffer request, DataReply reply) {
   auto message = wire::ParsePushRequest(request.span());
   if (!message.ok()) return reply(message.status());
   std::vector<LaneNode> lanes;
-  if (caller.asked) {
+  const wire::PushFields& fields = message->fields;
+  if (caller.asked && fields.step.value == 0) {  // a window of a lane
+    lanes.push_back({fields.lane.value, fields.lane.value + 1});
+  } else if (caller.asked) {
     for (const wire::ContributionView& c : message->contributions) lanes.push_back(c.node);
   }
   auto job = JobOf(caller, {.rpc = Rpc::kPush, .header = message->fields.header, .lanes = lanes});
@@ -154,7 +157,7 @@ void DataService::Forward(const Caller& caller, Buffer request, DataReply reply)
   if (!message.ok()) return reply(message.status());
   auto job = JobOf(caller, {.rpc = Rpc::kForward, .header = message->fields.header});
   if (!job.ok()) return reply(job.status());
-  (*job)->Forward(std::move(request), *message, std::move(reply));
+  (*job)->Forward(caller, std::move(request), *message, std::move(reply));
 }
 
 }  // namespace strata::server

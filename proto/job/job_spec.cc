@@ -103,6 +103,12 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
   if (!output.removed().empty() && !removes) {
     return Bad("spec.output.removed", "nothing is ever removed; set spec.lifeCycle.removal");
   }
+  if (!output.removed().empty() && job.storage().replicas() > 1) {
+    return Bad("spec.output.removed",
+               absl::StrCat("each of ", job.storage().replicas(),
+                            " copies of a shard would write it; set spec.storage.replicas to 1 and "
+                            "spec.storage.durability to logged, or leave it out"));
+  }
   return absl::OkStatus();
 }
 

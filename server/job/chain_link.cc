@@ -197,13 +197,16 @@ void ChainLink::Collect(Work& work) {
   }
   if (!waits) waits_since_.reset();
   if (waits && !waits_since_) waits_since_ = now;
-  std::erase_if(held_, [&](Held& held) {
+  for (auto held = held_.begin(); held != held_.end();) {
     bool all = true;
-    for (size_t i = 0; i < held.until.size(); ++i) all &= chain_.committed(i) >= held.until[i];
-    if (!all && now < held.deadline) return false;
-    work.replies.emplace_back(std::move(held.reply), ReplyNow(held.state));
-    return true;
-  });
+    for (size_t i = 0; i < held->until.size(); ++i) all &= chain_.committed(i) >= held->until[i];
+    if (!all && now < held->deadline) {
+      ++held;
+      continue;
+    }
+    work.replies.emplace_back(std::move(held->reply), ReplyNow(held->state));
+    held = held_.erase(held);
+  }
   if (chain_.lost_end() && trouble_.ok()) {
     trouble_ = absl::DataLossError(
         "the copy after this one has an entry that is missing here: the log lost its end, as after "
@@ -315,7 +318,8 @@ void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
       for (size_t i = 0; i < shards_.size(); ++i) {
         const auto told = chain_.next(i);
         if (!told || told->empty) continue;
-        shards_[i].entries.Have(std::min(told->end, chain_.end(i)));
+        // What the copies after the next one lack may be asked of this one (R7).
+        shards_[i].entries.Have(std::min(told->committed, chain_.end(i)));
         shards_[i].source.reset();
         shards_[i].chunk.reset();
       }

@@ -24,6 +24,7 @@
 #include "proto/runtime/base/backoff.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
@@ -88,7 +89,7 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
 
   // Whether entries of that sender are taken, or no more than its question is answered.
   // FAILED_PRECONDITION: it knows another configuration, or means another copy.
-  absl::Status Check(const wire::ForwardFields& fields, bool question) const;
+  absl::Status Check(const Caller& caller, const wire::ForwardFields& fields, bool question) const;
   // Answers with what is here, when all that is in the log now is committed or at `deadline`.
   void Answer(const wire::ServerState& state, bool wait, absl::Time deadline, DataReply reply);
 

@@ -8,7 +8,8 @@
 
 namespace strata::server {
 
-absl::Status ChainLink::Check(const wire::ForwardFields& fields, bool question) const {
+absl::Status ChainLink::Check(const Caller& caller, const wire::ForwardFields& fields,
+                              bool question) const {
   absl::MutexLock lock(&mu_);
   const ChainConfiguration& c = chain_.configuration();
   if (directive_.members_size() == 0 || fields.chain_epoch != c.epoch) {
@@ -19,12 +20,18 @@ absl::Status ChainLink::Check(const wire::ForwardFields& fields, bool question) 
     return absl::FailedPreconditionError(absl::StrCat(
         "forward.log_id \"", fields.log_id, "\": this copy is \"", options_.log_id, "\""));
   }
+  // Who knows the log ids is not who has that log: the certificate says which server calls.
+  const auto is_it = [&](const ChainMember& member) {
+    return member.log_id() == fields.from_log_id &&
+           (!caller.asked || member.server() == caller.name ||
+            STRATA_MUTATION("chain.any_server_forwards"));
+  };
   bool known = false;
   for (int i = 0; i < directive_.members_size(); ++i) {
     const bool before = i + 1 == static_cast<int>(c.place);
-    known |= (question || before) && directive_.members(i).log_id() == fields.from_log_id;
+    known |= (question || before) && is_it(directive_.members(i));
   }
-  known |= question && directive_.joining().log_id() == fields.from_log_id;
+  known |= question && is_it(directive_.joining());
   if (known || STRATA_MUTATION("chain.entries_of_anybody")) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("forward.from_log_id \"", fields.from_log_id,

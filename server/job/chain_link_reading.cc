@@ -17,7 +17,7 @@ void ChainLink::Read(size_t shard, LogEnd after) {
 
 void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
   auto entries = ReadChainEntries(*options_.log, options_.shards[shard], 0, after, through,
-                                  kMostBytes / (2 * shards_.size()));
+                                  kMostBytes / (2 * options_.shards.size()));
   {
     absl::MutexLock lock(&mu_);
     if (entries.ok()) {

@@ -30,9 +30,9 @@ uint64_t ChainLink::TrimBefore() const {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto next = chain_.next(i);
     if (!next || next->empty) return 0;
-    if (next->end >= chain_.end(i)) continue;
+    if (next->committed >= chain_.end(i)) continue;
     const auto segment = shards_[i].entries.first_segment();
-    if (shards_[i].entries.after() > next->end || !segment) return 0;
+    if (shards_[i].entries.after() > next->committed || !segment) return 0;
     before = std::min(before, *segment);
   }
   return before;

@@ -11,9 +11,8 @@ namespace strata::server {
 
 std::shared_ptr<DataChannel> ConnectToCopy(DataTransport& transport, const ChainMember& copy) {
   if (copy.data_address().empty()) return nullptr;
-  // Between processes the certificate says which one calls.
-  return transport.Connect({copy.data_address(), copy.server()},
-                           Caller{.name = "", .role = Role::kServer});
+  // Between processes the certificate says which one calls; inside one nobody asks.
+  return transport.Connect({copy.data_address(), copy.server()}, Caller::Nobody());
 }
 
 void PeerWatch::Watch(std::vector<Peer> peers) {

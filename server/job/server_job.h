@@ -21,6 +21,7 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
@@ -82,7 +83,8 @@ class ServerJob {
   void Mark(const wire::MarkRequest& request, DataReply reply);
   // From the copy before this one. Errors: FAILED_PRECONDITION: it knows another configuration, or
   // entries before those are missing; DATA_LOSS; those of the log. Entries before may be here then.
-  void Forward(Buffer bytes, const wire::ForwardRequestView& request, DataReply reply);
+  void Forward(const Caller& caller, Buffer bytes, const wire::ForwardRequestView& request,
+               DataReply reply);
   // It answers for its shards: they have no copies, or this is the head of those.
   bool is_head() const { return head_; }
   // Its shards have copies, on other servers or soon.

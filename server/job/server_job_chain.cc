@@ -172,7 +172,8 @@ void ServerJob::WatchNeighbours(const ChainDirective& chain) {
   watch_->Watch(std::move(peers));
 }
 
-void ServerJob::Forward(Buffer bytes, const wire::ForwardRequestView& request, DataReply reply) {
+void ServerJob::Forward(const Caller& caller, Buffer bytes, const wire::ForwardRequestView& request,
+                        DataReply reply) {
   const wire::ForwardFields& f = request.fields;
   if (absl::Status s = Failpoint("server.chain.received"); !s.ok()) return reply(s);
   // UNAVAILABLE says that nobody is here.
@@ -190,7 +191,7 @@ void ServerJob::Forward(Buffer bytes, const wire::ForwardRequestView& request, D
                      link_ == nullptr ? ", has no copies" : ", is here")));
   }
   const bool question = request.entries.empty() && request.images.empty();
-  if (absl::Status s = link_->Check(f, question); !s.ok()) return reply(std::move(s));
+  if (absl::Status s = link_->Check(caller, f, question); !s.ok()) return reply(std::move(s));
   auto memory = options_.memory->Take(bytes.size());
   if (!memory.ok()) return reply(memory.status());
   auto call = std::make_shared<Forwarded>();

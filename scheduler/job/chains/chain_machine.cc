@@ -61,6 +61,13 @@ std::optional<ChainChange> RemoveMembers(const ChainRecord& now, const ChainFact
     if (copy.lost) change.failed.push_back(member.server());
   }
   if (why.empty()) return std::nullopt;
+  // Whoever copied from the last member has what that one's log had, and the next one's log may not
+  // reach back so far (R14).
+  const std::string& last = now.members(now.members_size() - 1).log_id();
+  if (change.next.members(change.next.members_size() - 1).log_id() != last &&
+      !STRATA_MUTATION("chain.joins_another")) {
+    change.next.clear_joining();
+  }
   const std::string& head = change.next.members(0).server();
   const bool promoted = head != now.members(0).server();
   if (promoted) change.reason = "Promoted";

@@ -70,7 +70,8 @@ class Echo {
     ssize_t size = 0;
     while ((size = read(c, bytes, sizeof bytes)) > 0) {
       got_ += static_cast<uint64_t>(size);
-      if (send(c, bytes, static_cast<size_t>(size), MSG_NOSIGNAL) != size) break;
+      // Whoever reads no more may have sent more.
+      if (send(c, bytes, static_cast<size_t>(size), MSG_NOSIGNAL) != size) continue;
     }
     ++ended_;
     close(c);

@@ -164,6 +164,21 @@ TEST_CASE("data is checked", "[job_spec]") {
   }
 }
 
+TEST_CASE("removals are not streamed by copies", "[job_spec]") {
+  const auto with = [](uint32_t replicas) {
+    return SpecProblem([replicas](JobSpec& s) {
+      s.mutable_life_cycle()->mutable_removal()->set_every_steps(1);
+      s.mutable_life_cycle()->mutable_removal()->set_ttl_steps(10);
+      s.mutable_output()->set_removed("/tmp/removed");
+      s.mutable_storage()->set_replicas(replicas);
+    });
+  };
+  CHECK(with(1) == "OK");
+  CHECK(with(2) ==
+        "spec.output.removed: each of 2 copies of a shard would write it; set "
+        "spec.storage.replicas to 1 and spec.storage.durability to logged, or leave it out");
+}
+
 TEST_CASE("columns of csv are checked", "[job_spec]") {
   const auto csv = [](const std::function<void(ColumnsSpec&)>& change) {
     return SpecProblem([&](JobSpec& s) {

@@ -57,9 +57,10 @@ void JobBench::Stop() {
   runner.join();
 }
 
-std::shared_ptr<JobBench::Answer> JobBench::Call(DataMethod method, Buffer request) {
+std::shared_ptr<JobBench::Answer> JobBench::Call(DataMethod method, Buffer request,
+                                                 const Caller& caller) {
   auto answer = std::make_shared<Answer>();
-  service_.Handle(Caller::Nobody(), method, std::move(request), [answer](absl::StatusOr<Buffer> b) {
+  service_.Handle(caller, method, std::move(request), [answer](absl::StatusOr<Buffer> b) {
     REQUIRE_FALSE(answer->has_value());
     *answer = std::move(b);
   });

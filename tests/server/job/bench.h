@@ -13,6 +13,7 @@
 #include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/wire/message_codec.h"
 #include "server/data_service.h"
@@ -50,7 +51,8 @@ class JobBench {
   wire::Header header() const { return {JobId(1), SessionId(9), Generation(1), MapEpoch(5)}; }
 
   using Answer = std::optional<absl::StatusOr<Buffer>>;
-  std::shared_ptr<Answer> Call(DataMethod method, Buffer request);
+  std::shared_ptr<Answer> Call(DataMethod method, Buffer request,
+                               const Caller& caller = Caller::Nobody());
   absl::Status OpenSession() {
     return Call(DataMethod::kOpenSession,
                 wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header(), identity())))

@@ -9,6 +9,8 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/identity.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/message_codec.h"
 #include "tests/server/job/bench.h"
@@ -116,6 +118,31 @@ TEST_CASE("a backup answers nobody but the copy before it, in its own epoch", "[
   const std::vector<uint8_t> damaged(160, 7);
   other.entries.push_back({ShardId(0), damaged, damaged, 1});
   CHECK(absl::IsDataLoss(ask(other)));
+}
+
+TEST_CASE("entries come from the server before this one, by its certificate", "[chain]") {
+  Copies copies(2);
+  copies.Open(0);
+  copies.Open(1);
+  copies.TellAll(1, {0, 1});
+  copies.Run();
+  wire::ForwardRequestView question;
+  question.fields.header = {JobId(1), {}, Generation(1), {}, 1};
+  question.fields.cluster_id = copies[1].identity().cluster.text();
+  question.fields.job_uid = copies[1].identity().job.text();
+  question.fields.chain_epoch = 1;
+  question.fields.from_log_id = "log-0";
+  question.fields.log_id = "log-1";
+  const auto ask = [&](const std::string& server, Role role) {
+    return copies[1]
+        .Call(DataMethod::kForward, *wire::EncodeForwardRequest(question),
+              Caller{.name = server, .role = role})
+        ->value()
+        .status();
+  };
+  CHECK(ask("s0", Role::kServer).ok());
+  CHECK(absl::IsFailedPrecondition(ask("s2", Role::kServer)));
+  CHECK(absl::IsPermissionDenied(ask("s0", Role::kWorker)));
 }
 
 TEST_CASE("a promoted copy has every step that was shown, and forwards what the next one lacks",

@@ -124,6 +124,19 @@ TEST_CASE("who is silent, ended, restarted or lost leaves by the word of another
   }
 }
 
+TEST_CASE("who was copied to by a member that leaves begins anew", "[chains]") {
+  Chain chain(2, 2, 3);
+  chain.Join("c");
+  SECTION("its source has left: the log of the one before may not reach back so far") {
+    chain.of('b').closed = true;
+    REQUIRE(TextOf(chain.Next()) == "a 7");
+  }
+  SECTION("another one has left") {
+    chain.of('a').closed = true;
+    REQUIRE(TextOf(chain.Next()) == "b+c 7");
+  }
+}
+
 TEST_CASE("where no full member answers nobody leaves", "[chains]") {
   Chain chain(2, 2, 2);
   chain.of('a').alive = chain.of('b').alive = false;

@@ -43,8 +43,6 @@ struct SchedulerOptions {
   std::function<std::string()> revoked = nullptr;
   // Operators who may decide about every job (--admins).
   std::vector<std::string> admins = {};
-  // --insecure was given: ClusterStatus says so.
-  bool insecure = false;
   // Draws the cluster's id, if the store is new, and jobs' UIDs; outlives the scheduler.
   IdSource* ids = IdSource::System();
   // The store ends with the process, and the cluster with it.

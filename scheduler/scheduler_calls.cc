@@ -235,11 +235,6 @@ absl::StatusOr<ClusterStatus> SchedulerImpl::GetCluster(absl::Duration) {
     node.set_last_seen_unix_ms(absl::ToUnixMillis(timer_->Wall(seen)));
   }
   status.set_scheduler_version(version_);
-  status.set_insecure(insecure_);
-  if (credentials_ != nullptr) {
-    status.set_certificate_not_after_unix_ms(
-        absl::ToUnixMillis(credentials_->Current()->certificate.facts.valid.until));
-  }
   return status;
 }
 

@@ -58,7 +58,6 @@ class SchedulerImpl : public Scheduler {
         credentials_(std::move(options.credentials)),
         revoked_(std::move(options.revoked)),
         admins_(options.admins.begin(), options.admins.end()),
-        insecure_(options.insecure),
         store_(std::move(options.store)),
         state_(options.lease,
                credentials_ != nullptr ? credentials_->cluster() : DrawId<ClusterId>(*options.ids),
@@ -232,7 +231,6 @@ class SchedulerImpl : public Scheduler {
   const std::shared_ptr<CredentialSource> credentials_;  // null: nobody is asked
   const std::function<std::string()> revoked_;           // may be empty
   const std::set<std::string> admins_;
-  const bool insecure_;
   std::thread ticker_;
   std::unique_ptr<CheckpointLocks> locks_;  // constant after Open
 

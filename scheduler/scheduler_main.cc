@@ -144,7 +144,6 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                         .credentials = *tls == nullptr ? nullptr : (*tls)->source(),
                         .revoked = TextOf(revoked->get()),
                         .admins = flags.admins,
-                        .insecure = flags.insecure,
                         .restored = flags.restored,
                         .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();

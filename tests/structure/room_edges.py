@@ -195,6 +195,7 @@ ALLOWED = {
     "tools/bench": [
         "tools/bench/base",
         "tools/bench/checkpoint",
+        "tools/bench/daemons",
         "tools/bench/data",
         "tools/bench/hit_rate",
         "tools/bench/ssd",
@@ -211,6 +212,13 @@ ALLOWED = {
         "tools/cluster/embedded",
     ],
     "tools/bench/cluster": ["tools/bench/job", "tools/cli/inspect"],
+    "tools/bench/daemons": [
+        "tools/bench/base",
+        "tools/bench/cluster",
+        "tools/bench/job",
+        "tools/cluster/live",
+        "tools/generate",
+    ],
     "tools/bench/data": [
         "tools/bench/base",
         "tools/bench/job",

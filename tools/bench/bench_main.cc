@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "proto/runtime/daemon/allocator.h"
+#include "proto/runtime/transport/process_tls.h"
 #include "tools/bench/base/figure.h"
 #include "tools/bench/checkpoint/bench.h"
 #include "tools/bench/checkpoint/log_bench.h"
 #include "tools/bench/checkpoint/restart_bench.h"
+#include "tools/bench/daemons/failover_bench.h"
+#include "tools/bench/daemons/idle_bench.h"
 #include "tools/bench/data/file_bench.h"
 #include "tools/bench/data/generate_bench.h"
 #include "tools/bench/data/parse_bench.h"
@@ -23,6 +26,7 @@
 #include "tools/bench/train/tiered_bench.h"
 #include "tools/bench/wire/bench.h"
 #include "tools/bench/wire/echo_server.h"
+#include "tools/bench/wire/guarantees_bench.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::bench {
@@ -42,11 +46,14 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : RestartBenchmarks()) all.push_back(std::move(b));
   for (auto& b : CheckpointBenchmarks()) all.push_back(std::move(b));
   for (auto& b : SsdBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : WireGuaranteeBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : FailoverBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : IdleBenchmarks()) all.push_back(std::move(b));
   return all;
 }
 
 int List() {
-  for (const NamedBenchmark& b : All()) std::printf("%-14s %s\n", b.name.c_str(), b.about.c_str());
+  for (const NamedBenchmark& b : All()) std::printf("%-16s %s\n", b.name.c_str(), b.about.c_str());
   return 0;
 }
 
@@ -86,6 +93,7 @@ int RunNamed(const std::vector<std::string>& names, BenchOptions options, bool j
 }  // namespace strata::bench
 
 int main(int argc, char** argv) {
+  strata::AllowTls13Alone();
   strata::TuneAllocator();
   FLAGS_logtostderr = true;
   FLAGS_minloglevel = google::GLOG_WARNING;

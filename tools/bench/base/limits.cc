@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <immintrin.h>
+#include <openssl/evp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -220,6 +221,30 @@ double AppendRate(const std::string& path, size_t chunk, double seconds) {
   close(fd);
   unlink(path.c_str());
   return static_cast<double>(written) / elapsed / 1e9;
+}
+
+double AesGcmRate(double seconds) {
+  constexpr int kPiece = 16 << 10;
+  std::vector<uint8_t> text(kPiece, 7), sealed(kPiece + 16);
+  const uint8_t key[32] = {1};
+  uint8_t nonce[12] = {}, tag[16];
+  EVP_CIPHER_CTX* const cipher = EVP_CIPHER_CTX_new();
+  EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), nullptr, key, nonce);
+  const Clock::time_point start = Clock::now();
+  uint64_t pieces = 0;
+  while (Since(start) < seconds) {
+    for (int i = 0; i < 64; ++i, ++pieces) {
+      std::memcpy(nonce, &pieces, sizeof(pieces));
+      int out = 0;
+      EVP_EncryptInit_ex(cipher, nullptr, nullptr, nullptr, nonce);
+      EVP_EncryptUpdate(cipher, sealed.data(), &out, text.data(), kPiece);
+      EVP_EncryptFinal_ex(cipher, sealed.data() + out, &out);
+      EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_GET_TAG, sizeof(tag), tag);
+    }
+  }
+  const double rate = static_cast<double>(pieces) * kPiece / Since(start) / 1e9;
+  EVP_CIPHER_CTX_free(cipher);
+  return rate;
 }
 
 }  // namespace strata::bench

@@ -1,17 +1,8 @@
 #include "tools/bench/cluster/wire_cluster.h"
 
-#include <signal.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,18 +10,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/strata/control.pb.h"
-#include "tools/bench/cluster/bench_scheduler.h"
+#include "tools/bench/cluster/daemons.h"
 #include "worker/train/plan.h"
-
-extern char** environ;
 
 namespace strata::bench {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 constexpr uint32_t kRenewalMs = 500;
+constexpr char kWorker[] = "worker-0";
 
 TrainingJob MakeJob(const WireCluster::Options& options) {
   TrainingJob job;
@@ -46,6 +37,10 @@ TrainingJob MakeJob(const WireCluster::Options& options) {
   spec.mutable_training()->set_mode("async");
   spec.mutable_training()->set_lanes(1);
   spec.mutable_storage()->set_durability(options.durability);
+  if (options.durability == "replicated") {
+    spec.mutable_storage()->set_replicas(options.copies);
+    spec.mutable_replicas()->set_servers(1);
+  }
   spec.mutable_storage()->set_log_bytes_per_server(options.log_bytes);
   if (options.shards > 0) spec.mutable_storage()->set_shards_per_server(options.shards);
   if (options.tables == 1) return job;
@@ -62,44 +57,47 @@ TrainingJob MakeJob(const WireCluster::Options& options) {
 
 class Cluster : public WireCluster {
  public:
-  explicit Cluster(std::string directory)
-      : directory_(std::move(directory)), transport_(MakeGrpcTransport({})) {}
-
-  absl::Status Open(const Options& options) {
-    auto scheduler = BenchScheduler::Start();
-    if (!scheduler.ok()) return scheduler.status();
-    scheduler_ = *std::move(scheduler);
-    if (absl::Status s = Spawn(); !s.ok()) return s;
-    absl::Status s = scheduler_->Submit(MakeJob(options));
-    return s.ok() ? AwaitServer("") : s;
-  }
-
+  Cluster() = default;
   ~Cluster() override { StopRenewing(); }
+
+  absl::Status Open(const std::string& directory, const Options& options) {
+    auto daemons = Daemons::Start({.directory = directory,
+                                   .servers = static_cast<int>(options.copies),
+                                   .workers = 0,
+                                   .secure = options.secure});
+    if (!daemons.ok()) return daemons.status();
+    daemons_ = *std::move(daemons);
+    auto tls = daemons_->Tls(Role::kWorker, kWorker);
+    if (!tls.ok()) return tls.status();
+    transport_ = MakeGrpcTransport({.tls = *tls});
+    caller_ = SelfOf(*tls, held_);
+    scheduler_ = MakeGrpcSchedulerClient(daemons_->address(), *tls);
+    auto job = daemons_->Submit(MakeJob(options));
+    if (!job.ok()) return job.status();
+    job_ = *job;
+    if (absl::Status s = AwaitServer(""); !s.ok()) return s;
+    return AwaitCopies(static_cast<int>(options.copies));
+  }
 
   DataChannel& channel() override { return *channel_; }
   const ModelTables& tables() const override { return plan_->tables; }
   const ShardMap& shards() const override { return plan_->shards; }
   wire::Header header() const override { return header_; }
   JobIdentity identity() const override { return plan_->identity; }
-  double ServerCpuSeconds() const override { return server_->CpuSeconds(); }
-  std::string server_folder() const override { return directory_ + "/server"; }
-  void KillServer() override { server_->Kill(); }
+  double ServerCpuSeconds() const override {
+    double seconds = 0;
+    for (const std::string& name : servers_) seconds += daemons_->process(name).CpuSeconds();
+    return seconds;
+  }
+  std::string server_folder() const override { return daemons_->folder("server-0"); }
+  void KillServer() override { daemons_->Kill("server-0"); }
   absl::Status StartServer() override {
     const std::string before = address_;
-    if (absl::Status s = Spawn(); !s.ok()) return s;
+    if (absl::Status s = daemons_->StartOne("server-0"); !s.ok()) return s;
     return AwaitServer(before);
   }
 
  private:
-  absl::Status Spawn() {
-    auto server = ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
-                                       scheduler_->address(), "--name", "server-0", "--dir",
-                                       server_folder()});
-    if (!server.ok()) return server.status();
-    server_ = *std::move(server);
-    return absl::OkStatus();
-  }
-
   // Until the job has a server whose address is another one than `before`.
   absl::Status AwaitServer(const std::string& before) {
     StopRenewing();
@@ -107,7 +105,7 @@ class Cluster : public WireCluster {
     report.set_wait_ms(50);
     const absl::Time give_up = absl::Now() + kPatience;
     while (absl::Now() < give_up) {
-      auto directive = scheduler_->scheduler().Sync(report, kPatience);
+      auto directive = scheduler_->Sync(report, kPatience);
       if (!directive.ok()) return directive.status();
       session_ = directive->session();
       report.set_session(session_);
@@ -124,9 +122,32 @@ class Cluster : public WireCluster {
     return absl::DeadlineExceededError("the server did not open the job");
   }
 
+  // Until every copy is full; notes whose they are.
+  absl::Status AwaitCopies(int copies) {
+    JobRef ref;
+    ref.set_job(job_);
+    servers_ = {"server-0"};
+    for (const absl::Time give_up = absl::Now() + kPatience; copies > 1;) {
+      const auto shards = daemons_->scheduler().GetShards(ref, kPatience);
+      if (!shards.ok()) return shards.status();
+      servers_.clear();
+      if (shards->servers_size() == 1) {
+        for (const CopyStatus& copy : shards->servers(0).copies()) {
+          if (copy.role() == CopyStatus::HEAD || copy.role() == CopyStatus::BACKUP) {
+            servers_.push_back(copy.server());
+          }
+        }
+      }
+      if (static_cast<int>(servers_.size()) == copies) break;
+      if (absl::Now() > give_up) return absl::DeadlineExceededError("a copy is missing");
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return absl::OkStatus();
+  }
+
   NodeReport Report() const {
     NodeReport report;
-    report.set_name("worker-0");
+    report.set_name(kWorker);
     report.set_role(WORKER);
     report.set_incarnation(1);
     report.set_session(session_);
@@ -141,7 +162,7 @@ class Cluster : public WireCluster {
       report.set_wait_ms(kRenewalMs);
       // What refuses it has the benchmark's own calls refused, too.
       while (renewing_) {
-        const auto directive = scheduler_->scheduler().Sync(report, kPatience);
+        const auto directive = scheduler_->Sync(report, kPatience);
         if (!directive.ok()) return;
         report.set_seen_version(directive->version());
       }
@@ -170,18 +191,22 @@ class Cluster : public WireCluster {
     plan_ = std::make_unique<TrainingPlan>(*std::move(plan));
     header_ = {plan_->job, SessionId(session_), plan_->generation, plan_->shards.epoch()};
     address_ = job.server_addresses(0);
-    channel_ = transport_->Connect({address_, "s"}, Caller::Nobody());
+    held_->Set(job.session_credential());
+    channel_ = transport_->Connect({address_, job.server_names(0)}, caller_);
     StartRenewing();
     return absl::OkStatus();
   }
 
-  const std::string directory_;
+  std::unique_ptr<Daemons> daemons_;
+  std::unique_ptr<SchedulerClient> scheduler_;  // of the worker
   std::unique_ptr<DataTransport> transport_;
-  std::unique_ptr<BenchScheduler> scheduler_;
-  std::unique_ptr<ChildProcess> server_;
+  const std::shared_ptr<HeldSession> held_ = std::make_shared<HeldSession>();
+  Caller caller_ = Caller::Nobody();
   std::unique_ptr<TrainingPlan> plan_;
+  uint64_t job_ = 0;
   uint64_t session_ = 0;
-  std::string address_;  // of the server
+  std::string address_;               // of the server
+  std::vector<std::string> servers_;  // that have copies
   wire::Header header_;
   std::shared_ptr<DataChannel> channel_;
   std::atomic<bool> renewing_ = false;
@@ -190,91 +215,10 @@ class Cluster : public WireCluster {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
-    const std::vector<std::string>& command) {
-  std::vector<char*> argv;
-  for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (error != 0) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot start ", command[0], ": ", std::strerror(error)));
-  }
-  return std::unique_ptr<ChildProcess>(new ChildProcess(pid));
-}
-
-ChildProcess::~ChildProcess() {
-  if (pid_ == 0) return;
-  kill(pid_, SIGTERM);
-  int status = 0;
-  waitpid(pid_, &status, 0);
-}
-
-void ChildProcess::Kill() {
-  kill(pid_, SIGKILL);
-  int status = 0;
-  waitpid(pid_, &status, 0);
-  pid_ = 0;
-}
-
-double ChildProcess::CpuSeconds() const {
-  std::ifstream file(absl::StrCat("/proc/", pid_, "/stat"));
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  // Fields are counted after the name, which stands in brackets and may hold anything.
-  const size_t at = text.rfind(')');
-  unsigned long user = 0, system = 0;
-  if (at == std::string::npos ||
-      std::sscanf(text.c_str() + at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                  &user, &system) != 2) {
-    return 0;
-  }
-  return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-namespace {
-
-// Of a folder of /proc; 0 when there is none.
-uint64_t ResidentBytesOf(const std::string& process) {
-  unsigned long long pages = 0, resident = 0;
-  std::ifstream file(absl::StrCat("/proc/", process, "/statm"));
-  if (!(file >> pages >> resident)) return 0;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-}  // namespace
-
-uint64_t ChildProcess::ResidentBytes() const { return ResidentBytesOf(absl::StrCat(pid_)); }
-
-uint64_t OwnResidentBytes() { return ResidentBytesOf("self"); }
-
-std::string BinaryBeside(const std::string& path) {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  return (self.parent_path().parent_path().parent_path() / path).string();
-}
-
-double OwnCpuSeconds() {
-  rusage u;
-  getrusage(RUSAGE_SELF, &u);
-  return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-         static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
-absl::StatusOr<std::string> ReadAddressFile(const std::string& path) {
-  const absl::Time give_up = absl::Now() + absl::Seconds(10);
-  while (absl::Now() < give_up) {
-    std::string address;
-    if (std::ifstream(path) >> address) return address;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return absl::DeadlineExceededError(absl::StrCat("nothing was written to ", path));
-}
-
 absl::StatusOr<std::unique_ptr<WireCluster>> WireCluster::Start(const std::string& directory,
                                                                 const Options& options) {
-  std::filesystem::create_directories(directory);
-  auto cluster = std::make_unique<Cluster>(directory);
-  if (absl::Status s = cluster->Open(options); !s.ok()) return s;
+  auto cluster = std::make_unique<Cluster>();
+  if (absl::Status s = cluster->Open(directory, options); !s.ok()) return s;
   return std::unique_ptr<WireCluster>(std::move(cluster));
 }
 

@@ -1,12 +1,11 @@
-// A scheduler in this process, a strata-server process, and this process as the only worker: the
-// real path up to a server's rows, without training.
+// A scheduler and servers as processes, and this process as the only worker: the real path up to a
+// server's rows, without training.
 #ifndef STRATA_TOOLS_BENCH_CLUSTER_WIRE_CLUSTER_H_
 #define STRATA_TOOLS_BENCH_CLUSTER_WIRE_CLUSTER_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/core/shard_map.h"
@@ -17,34 +16,6 @@
 
 namespace strata::bench {
 
-// A child process; killed by its id at the end.
-class ChildProcess {
- public:
-  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
-      const std::vector<std::string>& command);
-  ~ChildProcess();
-  // User and system seconds so far.
-  double CpuSeconds() const;
-  // Resident memory now; 0 when it has ended.
-  uint64_t ResidentBytes() const;
-  // By SIGKILL; waits for its end.
-  void Kill();
-
- private:
-  explicit ChildProcess(int pid) : pid_(pid) {}
-  int pid_;  // 0: ended
-};
-
-// A binary of this build, by its path from the root of the build's output.
-std::string BinaryBeside(const std::string& path);
-
-// User and system seconds of this process, and its resident memory.
-double OwnCpuSeconds();
-uint64_t OwnResidentBytes();
-
-// Waits for a daemon to write its address there. DEADLINE_EXCEEDED after ten seconds.
-absl::StatusOr<std::string> ReadAddressFile(const std::string& path);
-
 class WireCluster {
  public:
   // A job with hashed tables of `dim` floats a row, SGD, async.
@@ -54,6 +25,8 @@ class WireCluster {
     std::string log_bytes;  // logBytesPerServer
     uint32_t shards = 0;    // of the server; 0: as many as it takes by itself
     uint32_t tables = 1;
+    uint32_t copies = 1;  // servers that have the rows; more than one: durability "replicated"
+    bool secure = false;  // TLS
   };
   static absl::StatusOr<std::unique_ptr<WireCluster>> Start(const std::string& directory,
                                                             const Options& options);
@@ -64,8 +37,9 @@ class WireCluster {
   virtual const ShardMap& shards() const = 0;
   virtual wire::Header header() const = 0;
   virtual JobIdentity identity() const = 0;
+  // Of all servers that have copies.
   virtual double ServerCpuSeconds() const = 0;
-  // The server's folder, and its end by SIGKILL.
+  // The first server's folder, and its end by SIGKILL.
   virtual std::string server_folder() const = 0;
   virtual void KillServer() = 0;
   // Starts the server again, and returns when channel() and header() are those of the new process,

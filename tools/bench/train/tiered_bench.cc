@@ -15,7 +15,7 @@
 #include "storage/dram/store.h"
 #include "storage/row/layout.h"
 #include "storage/tiered/options.h"
-#include "tools/bench/cluster/wire_cluster.h"
+#include "tools/bench/cluster/child_process.h"
 #include "tools/bench/job/memory_data.h"
 #include "tools/bench/job/paced_job.h"
 #include "tools/bench/job/train_case.h"

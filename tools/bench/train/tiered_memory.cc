@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/core/memory_part.h"
 #include "proto/job/job_spec.h"
-#include "tools/bench/cluster/process_cluster.h"
+#include "tools/bench/cluster/daemons.h"
 #include "tools/bench/job/train_case.h"
 #include "tools/cli/data/data_measure.h"
 #include "tools/cli/data/estimate.h"
@@ -70,14 +70,14 @@ absl::Status MeasureTieredMemory(const BenchOptions& o, const TrainingJob& job, 
   if (!data.ok()) return data.status();
   auto estimate = EstimateJob(files.spec(), *data, 0, std::thread::hardware_concurrency());
   if (!estimate.ok()) return estimate.status();
-  auto cluster = ProcessCluster::Start(o.directory + "/tiered-memory", files);
+  auto cluster = Daemons::Start({.directory = o.directory + "/tiered-memory"});
   if (!cluster.ok()) return cluster.status();
+  if (auto job = (*cluster)->Submit(files); !job.ok()) return job.status();
   if (absl::Status s = (*cluster)->Await(data->lines, kPatience); !s.ok()) return s;
   for (const ProcessEstimate& process : estimate->processes) {
-    if (process.role == "scheduler") continue;  // it is this process
+    if (process.role == "scheduler") continue;
     constexpr double kMiB = 1 << 20;
-    const ChildProcess& child =
-        process.role == "server" ? (*cluster)->server() : (*cluster)->worker();
+    const ChildProcess& child = (*cluster)->process(absl::StrCat(process.role, "-0"));
     Figure f;
     f.bench = "tiered_training";
     f.name = absl::StrCat("resident memory of a ", process.role, " process");

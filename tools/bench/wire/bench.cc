@@ -1,7 +1,5 @@
 #include "tools/bench/wire/bench.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -10,36 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/runtime/transport/grpc_transport.h"
 #include "proto/wire/message_codec.h"
 #include "tools/bench/base/limits.h"
-#include "tools/bench/cluster/wire_cluster.h"
+#include "tools/bench/cluster/child_process.h"
 #include "tools/bench/wire/driver.h"
 #include "tools/bench/wire/load.h"
+#include "tools/bench/wire/transport_limit.h"
 
 namespace strata::bench {
 namespace {
-
-// Calls per second of messages of these sizes to a process that does nothing with them.
-absl::StatusOr<double> TransportLimit(const BenchOptions& o, size_t request, size_t reply) {
-  const std::string file = absl::StrCat(o.directory, "/echo-address");
-  std::filesystem::remove(file);
-  auto server = ChildProcess::Start({std::filesystem::read_symlink("/proc/self/exe").string(),
-                                     "--echo", file, "--echo-reply", absl::StrCat(reply)});
-  if (!server.ok()) return server.status();
-  auto address = ReadAddressFile(file);
-  if (!address.ok()) return address.status();
-  auto transport = MakeGrpcTransport({});
-  auto channel = transport->Connect({*address, "s"}, Caller::Nobody());
-  BufferBuilder builder(request);
-  std::fill(builder.span().begin(), builder.span().end(), uint8_t{7});
-  const Buffer message = builder.Finish();
-  Pump pump(
-      channel.get(), DataMethod::kPull, [&](uint64_t) { return message; },
-      [](uint64_t, const Buffer&) { return absl::OkStatus(); });
-  if (auto warm = pump.Run(0.2, 4); !warm.ok()) return warm.status();
-  return pump.Run(o.seconds / 2, 1);
-}
 
 struct WireCase {
   const char* bench;
@@ -64,10 +41,10 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
     ours.push_back(*calls * kKeys / 1e6);
     server_cpu.push_back(((*bench)->ServerCpuSeconds() - server_before) / keys);
     client_cpu.push_back((OwnCpuSeconds() - own_before) / keys);
-    auto limit = push ? TransportLimit(o, kKeyBytes + kValueBytes, 64)
-                      : TransportLimit(o, kKeyBytes, kValueBytes);
+    auto limit = push ? MeasureTransport(o, kKeyBytes + kValueBytes, 64)
+                      : MeasureTransport(o, kKeyBytes, kValueBytes);
     if (!limit.ok()) return limit.status();
-    limits.push_back(*limit * kKeys / 1e6);
+    limits.push_back(limit->calls_per_second * kKeys / 1e6);
     const double table = bare.ReadRate(2, o.seconds / 4);
     tables.push_back(1 / (1 / limits.back() + 1 / table));
     if (logged) {  // a shard's record at a time; a key's bytes are the record's share
@@ -126,11 +103,11 @@ absl::Status RunPairs(const BenchOptions& o, const Report& report) {
       c.client_cpu.push_back((OwnCpuSeconds() - own_before) / keys * 1e6);
       c.key_bytes = pairs->key_bytes;
     }
-    auto pull = TransportLimit(o, kKeyBytes, kValueBytes);
+    auto pull = MeasureTransport(o, kKeyBytes, kValueBytes);
     if (!pull.ok()) return pull.status();
-    auto push = TransportLimit(o, kValueBytes, 64);
+    auto push = MeasureTransport(o, kValueBytes, 64);
     if (!push.ok()) return push.status();
-    limits.push_back(kKeys / 1e6 / (1 / *pull + 1 / *push));
+    limits.push_back(kKeys / 1e6 / (1 / pull->calls_per_second + 1 / push->calls_per_second));
   }
   for (const Case& c : cases) {
     const bool first = &c == cases;

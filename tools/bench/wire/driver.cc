@@ -59,12 +59,15 @@ absl::StatusOr<std::unique_ptr<WireDriver>> WireDriver::Open(const BenchOptions&
                                                              const Options& options) {
   auto driver = std::make_unique<WireDriver>();
   auto cluster = WireCluster::Start(
-      absl::StrCat(o.directory, "/wire-", options.durability, options.tables == 1 ? "" : "-tables"),
+      absl::StrCat(o.directory, "/wire-", options.durability, options.tables == 1 ? "" : "-tables",
+                   options.secure ? "-secure" : ""),
       {.durability = options.durability,
        .dim = kDim,
        .log_bytes = options.log_bytes,
        .shards = options.shards,
-       .tables = options.tables});
+       .tables = options.tables,
+       .copies = options.copies,
+       .secure = options.secure});
   if (!cluster.ok()) return cluster.status();
   driver->cluster_ = *std::move(cluster);
   auto open = driver->cluster_->channel().CallAndWait(

@@ -30,6 +30,8 @@ class WireDriver {
     size_t rows = kRows;             // a multiple of kKeys
     uint32_t shards = 0;             // of the server; 0: as many as it takes by itself
     uint32_t tables = 1;             // over which rows and keys are spread; divides kKeys
+    uint32_t copies = 1;             // as WireCluster::Options
+    bool secure = false;
   };
   // The job's server, filled.
   static absl::StatusOr<std::unique_ptr<WireDriver>> Open(const BenchOptions& o,

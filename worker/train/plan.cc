@@ -10,29 +10,9 @@
 #include "proto/core/uid.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/tables/hashed_tables.h"
+#include "worker/train/pull_codecs.h"
 
 namespace strata {
-namespace {
-
-wire::ValueCodec CodecOf(const std::string& name) {
-  if (name == "bf16") return wire::ValueCodec::kBf16;
-  return name == "int8" ? wire::ValueCodec::kInt8 : wire::ValueCodec::kFloat32;
-}
-
-wire::PullCodecs CodecsOf(const JobSpec& spec) {
-  wire::PullCodecs codecs = CodecOf(spec.training().pull_codec());
-  for (int i = 0; i < spec.tables_size(); ++i) {
-    const wire::ValueCodec codec = CodecOf(spec.tables(i).pull_codec());
-    if (codec == codecs.others) continue;
-    const uint32_t number = TableNumber(static_cast<uint32_t>(i));
-    codecs.of_table.resize(std::max<size_t>(codecs.of_table.size(), number + 1), codecs.others);
-    codecs.of_table[number] = codec;
-  }
-  return codecs;
-}
-
-}  // namespace
 
 absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directive) {
   const JobSpec& spec = directive.spec().spec();
@@ -83,7 +63,7 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
       per_epoch,
       Step(directive.train_index().before().steps() + per_epoch * training.epochs()),
       Step(directive.start_step()),
-      CodecsOf(spec),
+      PullCodecsOf(spec),
       /*prefetch=*/*dram > 0 || *hbm > 0};
 }
 

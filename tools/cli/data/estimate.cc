@@ -277,6 +277,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
                                 .rows = estimate.rows},
                                ShardsOfServer(spec, spec.replicas().servers(), cores));
   estimate.tables = EstimateTables(load);
+  estimate.wire = EstimateWire(spec, data, *tables);
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   estimate.hbm_bytes = load.hbm_bytes;
   estimate.least_hbm_bytes = server::LeastGpuBytesPerServer(tables->tables, load.eviction, shards);
@@ -329,6 +330,9 @@ std::string EstimateText(const JobEstimate& estimate) {
     AppendParts(absl::StrCat(process.role, " x ", process.count), process.device_parts, "each",
                 text);
   }
+  absl::StrAppendFormat(&text, "\nOn the wire, for %s, at most:\n",
+                        estimate.wire.of_step ? "a step of all lanes" : "a batch of one lane");
+  AppendParts("all processes", estimate.wire.parts, "in all", text);
   absl::StrAppend(&text, "\nTo score lines with its model, at most:\n");
   AppendParts("strata predict", estimate.predict, "in all", text);
   const Dominant most = FindDominant(estimate);
@@ -385,6 +389,7 @@ std::string EstimateJson(const JobEstimate& estimate) {
                                  {"deviceBytes", TotalBytes(process.device_parts)},
                                  {"deviceParts", PartsJson(process.device_parts)}});
   }
+  json["wire"] = WireJson(estimate.wire);
   json["predictBytes"] = TotalBytes(estimate.predict);
   json["predictParts"] = PartsJson(estimate.predict);
   const Dominant most = FindDominant(estimate);

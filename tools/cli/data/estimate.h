@@ -13,6 +13,7 @@
 #include "proto/strata/job.pb.h"
 #include "tools/cli/data/data_measure.h"
 #include "tools/cli/data/estimate_tables.h"
+#include "tools/cli/data/wire_estimate.h"
 
 namespace strata {
 
@@ -41,6 +42,7 @@ struct JobEstimate {
   uint64_t least_hbm_bytes = 0;   // the least of it that is admitted
   uint32_t copies = 1;            // spec.storage.replicas
   ServerNeed kept;                // what a scheduler keeps free of each server
+  WireEstimate wire;
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say

@@ -261,6 +261,7 @@ void CutCoordinator::Complete(uint64_t cut, CheckpointRecord checkpoint) {
     }
     if (found->wanted() && book_.wanted() == found->step()) book_.set_wanted(0);
     if (found->last() && !config_.bsp) book_.set_last(kTaken);
+    if (found->manual()) book_.set_margin(std::max(kMargin, book_.margin() / 2));
   }
   Erase(cut);
   auto& complete = *book_.mutable_complete();

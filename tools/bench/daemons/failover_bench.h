@@ -1,4 +1,4 @@
-// failover: from the kill of a process to the next answer, with workers that train meanwhile.
+// failover_*: from the kill of a process to the next answer, with workers that train meanwhile.
 #ifndef STRATA_TOOLS_BENCH_DAEMONS_FAILOVER_BENCH_H_
 #define STRATA_TOOLS_BENCH_DAEMONS_FAILOVER_BENCH_H_
 

@@ -91,6 +91,29 @@ TEST_CASE("a manual cut that is refused goes further ahead", "[scheduler]") {
   REQUIRE(Steps(cuts) == std::vector<uint64_t>{100});  // never beyond the end
 }
 
+// A job that is fast for a while, or a scheduler that was away, had some refused: each checkpoint
+// that somebody asks for later would wait for thousands of steps.
+TEST_CASE("a manual cut that succeeds has the next one go less far ahead", "[scheduler]") {
+  CutConfig config = Config();
+  config.every_steps = 0;
+  config.total_steps = 100'000;
+  CutCoordinator cuts(config, {});
+  cuts.WantManual();
+  for (uint64_t cut = 1; cut <= 10; ++cut) {
+    cuts.Plan(1, 7, true, 0);
+    REQUIRE(Steps(cuts) == std::vector<uint64_t>{7 + (4u << (cut - 1))});
+    cuts.Report(0, Word(cut, CutReport::REFUSED));
+    REQUIRE(cuts.Settle(0).at(0).outcome == Outcome::kRefused);
+  }
+  for (uint64_t ahead : {4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 4}) {
+    cuts.WantManual();
+    cuts.Plan(1, 50'000, true, 0);
+    REQUIRE(Steps(cuts) == std::vector<uint64_t>{50'000 + ahead});
+    const uint64_t cut = cuts.book().pending(0).cut();
+    cuts.Complete(cut, At(ahead, "/c/" + std::to_string(cut)));
+  }
+}
+
 TEST_CASE("files that miss a partition make no checkpoint", "[scheduler]") {
   CutCoordinator cuts(Config(), {});
   cuts.Plan(1, 0, true, 0);

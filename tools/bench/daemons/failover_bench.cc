@@ -117,7 +117,6 @@ class Struck {
 
 void ReportTimes(const std::string& what, std::vector<double> seconds, double bar,
                  const Report& report) {
-  for (double t : seconds) fprintf(stderr, "%s %.3f\n", what.c_str(), t);
   std::sort(seconds.begin(), seconds.end());
   const auto at = [&](double part) {
     return seconds[static_cast<size_t>(part * static_cast<double>(seconds.size() - 1) + 0.5)];

@@ -273,10 +273,11 @@ absl::Status ServerJob::LoadReceived(size_t shard, Shard& rows) {
       absl::StrCat(folder_, "/", ImageFileName({rows.options().id, rows.clock()}));
   absl::Status s = rows.WriteImage(path, log_->stats().last_segment);
   if (!s.ok()) return fail(std::move(s));
-  if (receiving_.load() == 1) s = WriteOpened(plan_, root_);
-  if (!s.ok()) return fail(std::move(s));
-  --receiving_;
   receivers_[shard].reset();
+  const bool last = --receiving_ == 0;
+  Failpoint("server.chain.counted").IgnoreError();
+  if (last) s = WriteOpened(plan_, root_);
+  if (!s.ok()) return fail(std::move(s));
   link_->Loaded(shard, rows.log_end());
   return absl::OkStatus();
 }

@@ -156,5 +156,33 @@ TEST_CASE("the clock of a copy is what all copies have, and stays when it leads"
   CHECK(copies.Clock(1) == 1);
 }
 
+// Each shard ends while another one does.
+TEST_CASE("a copy that joined begins with what it has, whichever shards ended at one time",
+          "[chain]") {
+  Copies copies(2);
+  copies[0].plan().log_bytes = 1;  // an image after each step, so that they are sent at one time
+  copies.Open(0);
+  copies.Tell(0, 1, {0});
+  copies.OpenSession(0);
+  for (uint64_t step = 1; step <= 3; ++step) copies.Push(0, step);
+  copies.Run();
+  REQUIRE(copies.Job(0)->images_written() >= 3);
+  copies.Open(1, /*joins=*/true);
+  const auto others = [&] {
+    copies[1].pool_.RunAll();
+    return absl::OkStatus();
+  };
+  {
+    const ScopedFailpoint meanwhile("server.chain.counted", {.act = others});
+    copies.Tell(0, 2, {0}, 1);
+    copies.Tell(1, 2, {0}, 1);
+    copies.Pass();
+    CHECK(FailpointHits("server.chain.counted") == 3);
+  }
+  REQUIRE(copies.Report(1).ends_size() == 3);
+  copies.Restart(1);
+  CHECK(copies[1].recovered_);
+}
+
 }  // namespace
 }  // namespace strata::server

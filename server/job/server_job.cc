@@ -58,7 +58,8 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
                {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}),
       images_({.log_bytes = plan_.log_bytes, .cores = std::thread::hardware_concurrency()},
               opened.images),
-      wanted_images_(opened.shards.size(), false) {
+      wanted_images_(opened.shards.size(), false),
+      handover_(opened.shards.size()) {
   for (std::unique_ptr<Shard>& shard : opened.shards) {
     const ShardId id = shard->options().id;
     ShardRunner::Options runner;
@@ -128,9 +129,9 @@ void ServerJob::FollowNewest() {
 
 void ServerJob::FollowOrders(const ServerJobDirective& directive) {
   if (!head_) {  // cuts and sessions are the head's
-    for (const auto& runner : runners_) {
-      if (!plan_.synchronous) runner->CloseBelow(TaskId(directive.closed_below()));
-    }
+    // Windows of closed tasks are in the log of every full copy; another one's has them later.
+    if (plan_.synchronous || !ChainLink::ConfigurationOf(directive.chain()).has_all()) return;
+    for (const auto& runner : runners_) runner->CloseBelow(TaskId(directive.closed_below()));
     return;
   }
   FollowSessions(directive);

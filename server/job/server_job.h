@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/credentials/caller.h"
@@ -34,6 +35,7 @@
 #include "server/job/peer_watch.h"
 #include "server/job/plan.h"
 #include "server/job/ticket_book.h"
+#include "server/protocol/chain_handover.h"
 #include "server/protocol/image_schedule.h"
 #include "server/protocol/lane_sessions.h"
 #include "server/protocol/session_table.h"
@@ -178,9 +180,10 @@ class ServerJob {
   void FollowNewest();
   // Of a copy: the scheduler's newest configuration.
   std::shared_ptr<ChainLink> MakeLink(const OpenedJob& opened);
-  void FollowChain(const ServerJobDirective& directive);
+  void FollowChain(const ServerJobDirective& directive) ABSL_LOCKS_EXCLUDED(chain_mu_);
+  // All shards do.
+  void GoBy(const ChainDirective& chain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(chain_mu_);
   void WatchNeighbours(const ChainDirective& chain);
-  void SetWaits(bool waits, const std::function<void()>& done);
   struct Forwarded;
   void TakeForwarded(const std::shared_ptr<Forwarded>& call);
   void TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call);
@@ -231,11 +234,13 @@ class ServerJob {
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> wanted_images_ ABSL_GUARDED_BY(mu_);  // by shard: for the copy after this one
   absl::Mutex following_ ABSL_ACQUIRED_BEFORE(mu_);
-  ServerJobDirective newest_ ABSL_GUARDED_BY(mu_);  // of a copy
-  ChainDirective chain_ ABSL_GUARDED_BY(mu_);       // told; the link may not have it yet
+  // Held while a configuration is posted to all shards, and while the copy goes by one.
+  Mutex chain_mu_ ABSL_ACQUIRED_BEFORE(following_);
+  ChainHandover handover_ ABSL_GUARDED_BY(chain_mu_);
+  std::shared_ptr<const ChainDirective> chain_ ABSL_GUARDED_BY(chain_mu_);  // told last, or null
+  ServerJobDirective newest_ ABSL_GUARDED_BY(mu_);                          // of a copy
   absl::Status copy_trouble_ ABSL_GUARDED_BY(mu_);
-  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // for copies, as shards were told
-  absl::Mutex posting_;                      // held shared while posting to runners
+  absl::Mutex posting_;  // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;
 };
 

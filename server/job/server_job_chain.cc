@@ -68,6 +68,7 @@ std::shared_ptr<ChainLink> ServerJob::MakeLink(const OpenedJob& opened) {
     if (opened.recovered && plan_.synchronous && known.step > 0) --known.step;
     if (opened.recovered && !plan_.synchronous) known = LogEnd();
     committed.push_back(known);
+    shard->WaitForCopies(Step(known.step));
   }
   head_ = false;
   const std::vector<bool> empty(ends.size(), opened.empty);
@@ -95,58 +96,45 @@ absl::Status ServerJob::CheckHead() const {
                    " have another head at map epoch ", map_epoch_.load()));
 }
 
-// When the last shard says that it waits, or no longer, `done` is called.
-void ServerJob::SetWaits(bool waits, const std::function<void()>& done) {
-  auto left = std::make_shared<std::atomic<size_t>>(runners_.size());
-  const bool was_head = head_;
-  for (size_t i = 0; i < runners_.size(); ++i) {
-    std::optional<Step> committed;  // of a head: what it was until now
-    if (!was_head) committed = Step(link_->committed(i).step);
-    runners_[i]->SetCopies(waits, committed, [left, done] {
-      if (left->fetch_sub(1) == 1 && done) done();
-    });
-  }
-}
-
-// Who begins to wait for copies does so before it goes by the configuration: what it commits alone
-// after that would be missing in them (R13). Who waits no more does so after it.
+// 1 each shard goes by the configuration, behind what waits in its queue  2 the copy does, when the
+// last shard has it (GoBy). In between neighbours hear that it goes by the one before.
 void ServerJob::FollowChain(const ServerJobDirective& directive) {
   if (link_ == nullptr || !directive.has_chain()) return;
-  const ChainDirective& chain = directive.chain();
-  const ChainConfiguration c = ChainLink::ConfigurationOf(chain);
-  const bool waits = c.place == 0 && (!c.last() || c.full < c.min_replicas);
-  bool waited = false;
-  {
-    absl::MutexLock lock(&mu_);
-    if (chain_.SerializeAsString() == chain.SerializeAsString()) return;
-    if (chain_.members_size() > 0 && chain.chain_epoch() < chain_.chain_epoch()) return;
-    chain_ = chain;
-    waited = std::exchange(waits_, waits);
+  const auto chain = std::make_shared<const ChainDirective>(directive.chain());
+  MutexLock lock(&chain_mu_);
+  if (chain_ != nullptr && chain_->SerializeAsString() == chain->SerializeAsString()) return;
+  const auto number = handover_.Told(chain->chain_epoch());
+  if (!number) return;
+  chain_ = chain;
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    runners_[i]->GoBy(chain->chain_epoch(), [this, i, number = *number, chain] {
+      MutexLock going(&chain_mu_);
+      if (handover_.Handed(i, number)) GoBy(*chain);
+    });
   }
-  const bool promoted = c.place == 0 && !head_;
-  if (promoted) {
+  if (runners_.empty()) GoBy(*chain);
+}
+
+void ServerJob::GoBy(const ChainDirective& chain) {
+  const bool head = chain.place() == 0;
+  if (head && !head_) {
     LOG(INFO) << "copy_promoted job=" << plan_.job.value << " server=" << plan_.server_index
-              << " chain_epoch=" << c.epoch << " members=" << c.members;
+              << " chain_epoch=" << chain.chain_epoch() << " members=" << chain.members_size();
     if (absl::Status s = Failpoint("server.chain.promote"); !s.ok()) LOG(ERROR) << s;
   }
-  const auto go_by = [this, chain, head = c.place == 0] {
-    if (!link_->Configure(chain)) return;
-    if (head && !head_) {
-      ServerJobDirective newest;
-      {
-        absl::MutexLock lock(&mu_);
-        newest = newest_;
-      }
-      FollowSessions(newest);  // before anybody's push is taken
-      head_ = true;
-      FollowNewest();
+  if (!link_->Configure(chain)) return;
+  if (head && !head_) {
+    ServerJobDirective newest;
+    {
+      absl::MutexLock lock(&mu_);
+      newest = newest_;
     }
-    head_ = head;
-    WatchNeighbours(chain);
-  };
-  if (waits && !waited) return SetWaits(true, go_by);
-  go_by();
-  if (!waits && waited) SetWaits(false, nullptr);
+    FollowSessions(newest);  // before anybody's push is taken
+    head_ = true;
+    FollowNewest();
+  }
+  head_ = head;
+  WatchNeighbours(chain);
 }
 
 void ServerJob::WatchNeighbours(const ChainDirective& chain) {
@@ -192,6 +180,7 @@ void ServerJob::Forward(const Caller& caller, Buffer bytes, const wire::ForwardR
   }
   const bool question = request.entries.empty() && request.images.empty();
   if (absl::Status s = link_->Check(caller, f, question); !s.ok()) return reply(std::move(s));
+  if (absl::Status s = Failpoint("server.chain.checked"); !s.ok()) return reply(std::move(s));
   auto memory = options_.memory->Take(bytes.size());
   if (!memory.ok()) return reply(memory.status());
   auto call = std::make_shared<Forwarded>();
@@ -241,8 +230,8 @@ void ServerJob::TakeForwarded(const std::shared_ptr<Forwarded>& call) {
       if (!call->images[i].empty()) TakeImage(i, call);
       if (call->records[i].empty()) continue;
       ++call->parts;
-      runners_[i]->Receive(std::move(call->records[i]), call->bytes,
-                           [call](absl::Status s) { call->End(std::move(s)); });
+      runners_[i]->Receive(call->request.fields.chain_epoch, std::move(call->records[i]),
+                           call->bytes, [call](absl::Status s) { call->End(std::move(s)); });
     }
   }
   call->End(std::move(closed));
@@ -252,6 +241,7 @@ void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) 
   if (!link_->empty(shard)) return;  // it was sent twice
   ++call->parts;
   runners_[shard]->Do(
+      call->request.fields.chain_epoch,
       [this, shard, call](Shard& rows) -> absl::Status {
         if (receivers_[shard] == nullptr) return absl::OkStatus();
         ImageReceiver& receiver = *receivers_[shard];
@@ -283,10 +273,11 @@ absl::Status ServerJob::LoadReceived(size_t shard, Shard& rows) {
       absl::StrCat(folder_, "/", ImageFileName({rows.options().id, rows.clock()}));
   absl::Status s = rows.WriteImage(path, log_->stats().last_segment);
   if (!s.ok()) return fail(std::move(s));
-  if (receiving_.load() == 1) s = WriteOpened(plan_, root_);
-  if (!s.ok()) return fail(std::move(s));
-  --receiving_;
   receivers_[shard].reset();
+  const bool last = --receiving_ == 0;
+  Failpoint("server.chain.counted").IgnoreError();
+  if (last) s = WriteOpened(plan_, root_);
+  if (!s.ok()) return fail(std::move(s));
   link_->Loaded(shard, rows.log_end());
   return absl::OkStatus();
 }

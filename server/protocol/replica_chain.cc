@@ -18,6 +18,10 @@ EntryFit FitOfCut(LogEnd own, LogEnd entry) {
   return entry.step == own.step ? EntryFit::kNext : EntryFit::kGap;
 }
 
+bool ChainConfiguration::has_all() const {
+  return place < full || STRATA_MUTATION("chain.learner_has_all");
+}
+
 ReplicaChain::ReplicaChain(std::vector<LogEnd> ends, std::vector<LogEnd> committed) {
   for (size_t i = 0; i < ends.size(); ++i) {
     Shard& shard = shards_.emplace_back();

@@ -48,6 +48,8 @@ struct ChainConfiguration {
   // Log id of the copy after it, or of the one that it copies to; empty: there is none.
   std::string next;
 
+  // It has all that was ever committed (R13). Another one's log may get that later.
+  bool has_all() const;
   // Nobody's acknowledgement is waited for.
   bool last() const { return place + 1 >= members; }
   friend bool operator==(const ChainConfiguration&, const ChainConfiguration&) = default;

@@ -82,9 +82,9 @@ uint64_t StepGate::Examples() const {
   return examples;
 }
 
-void StepGate::WaitForCopies(bool waits, Step committed) {
-  waits_ = waits;
-  committed_ = waits ? committed : clock_;
+void StepGate::WaitForCopies(Step committed) {
+  waits_ = true;
+  committed_ = committed;
 }
 
 void StepGate::CommitThrough(Step step) {

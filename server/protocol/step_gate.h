@@ -74,9 +74,9 @@ class StepGate {
   StepGate(uint32_t lanes, Step clock, bool preimages)
       : lanes_(lanes), clock_(clock), committed_(clock), preimages_(preimages) {}
 
-  // From now on a step is committed by CommitThrough alone, and `committed` is what is so far; or,
-  // if not `waits`, when it is appended.
-  void WaitForCopies(bool waits, Step committed);
+  // The shard has copies: from now on a step is committed by CommitThrough alone, and `committed`
+  // is what is so far. Without this call a step is committed when it is appended.
+  void WaitForCopies(Step committed);
   // Never goes back; may run ahead of the clock while a step is being applied.
   void CommitThrough(Step step);
 

@@ -48,6 +48,7 @@ bool WindowLedger::HasRoomFor(TaskId task) const {
 }
 
 void WindowLedger::Add(Task& task, uint64_t window) {
+  if (window < task.next) return;
   if (window != task.next) {
     task.ahead.insert(window);
     return;
@@ -60,8 +61,9 @@ void WindowLedger::Add(Task& task, uint64_t window) {
 }
 
 void WindowLedger::Record(TaskId task, uint64_t window) {
-  Add(tasks_[task], window);
   ++applied_;
+  // A log that is replayed, or that a copy gets, may be behind what is closed.
+  if (task >= closed_below_) Add(tasks_[task], window);
 }
 
 void WindowLedger::CloseBelow(TaskId task) {

@@ -40,7 +40,8 @@ class WindowLedger {
   static constexpr size_t kMaxFar = 4096;
 
   WindowVerdict Check(TaskId task, uint64_t window) const;
-  // REQUIRES: Check said kNew.
+  // The window was applied. One that is known, or of a closed task, is counted, and no more is kept
+  // of it. The caller asks Check before it applies one.
   void Record(TaskId task, uint64_t window);
   // Tasks below `task` are over: what is known of them goes, pushes to them are refused. Never
   // back.

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,18 +79,19 @@ class ShardRunner {
   void CloseBelow(TaskId task);
   // Pushes and marks of others are refused from now on; view().lane_epoch says when that holds.
   void SetSessions(LaneSessions sessions);
-  // The shard has copies: what they have by now is `committed` (nothing: what was committed until
-  // now), SetCommitted tells of more. Not `waits`: what is applied is committed. `done` is called
-  // on the executor when that holds; may be null.
-  void SetCopies(bool waits, std::optional<Step> committed, std::function<void()> done);
+  // Of a shard with copies (Shard::WaitForCopies): they have its steps up to this one.
   void SetCommitted(Step step);
-  // Records of the copy before this one, in order; each into the log, then applied (Shard::Take).
-  // `bytes` holds what they point into. `done` is called on the executor, once, with the first
-  // error.
-  void Receive(std::vector<storage::LogRecordView> records, Buffer bytes,
+  // The configuration of that epoch: the shard takes what was sent under it and no other
+  // (server/protocol/chain_handover.h). `done` is called on the executor when that holds.
+  void GoBy(uint64_t chain_epoch, std::function<void()> done);
+  // Records that the copy before this one sent under `chain_epoch`, in order; each into the log,
+  // then applied (Shard::Take). `bytes` holds what they point into. `done` is called on the
+  // executor, once, with the first error. FAILED_PRECONDITION: the shard goes by another epoch.
+  void Receive(uint64_t chain_epoch, std::vector<storage::LogRecordView> records, Buffer bytes,
                std::function<void(absl::Status)> done);
-  // Does `work` with the shard itself, which nobody reads yet; then as Receive.
-  void Do(std::function<absl::Status(Shard&)> work, std::function<void(absl::Status)> done);
+  // Does `work` with the shard itself, which nobody reads yet; else as Receive.
+  void Do(uint64_t chain_epoch, std::function<absl::Status(Shard&)> work,
+          std::function<void(absl::Status)> done);
   // Ends the pins of a ticket that was dropped.
   void Unpin(std::shared_ptr<RequestKeys> keys);
   // Writes a base image into `folder` (server/snapshot/image_files.h names it) in the background,
@@ -141,6 +141,7 @@ class ShardRunner {
   // Answers a window that is applied here when all copies have it.
   void AnswerApplied(const std::shared_ptr<PushCall>& call, bool repeated);
   void AnswerCommitted();
+  absl::Status CheckChain(uint64_t chain_epoch) const;
   void ApplyReleased();
   void WatchHeld();
   void EndOverdue();
@@ -177,6 +178,7 @@ class ShardRunner {
 
   // Touched on the executor only.
   std::unique_ptr<Shard> shard_;
+  uint64_t chain_epoch_ = 0;  // that the shard goes by
   LaneSessions sessions_;
   Tidier tidier_;
   std::vector<WaitingPull> waiting_;

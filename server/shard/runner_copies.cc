@@ -2,25 +2,35 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "server/protocol/chain_handover.h"
 #include "server/shard/runner.h"
 
 namespace strata::server {
 
-void ShardRunner::SetCopies(bool waits, std::optional<Step> committed, std::function<void()> done) {
-  Post([this, waits, committed, done = std::move(done)] {
+void ShardRunner::GoBy(uint64_t chain_epoch, std::function<void()> done) {
+  Post([this, chain_epoch, done = std::move(done)] {
     if (!closed_.ok()) return;
-    shard_->WaitForCopies(waits, committed.value_or(shard_->committed()));
-    AnswerCommitted();
-    if (done) done();
+    chain_epoch_ = chain_epoch;
+    done();
   });
+}
+
+absl::Status ShardRunner::CheckChain(uint64_t chain_epoch) const {
+  if (!closed_.ok()) return closed_;
+  if (ChainHandover::Takes(chain_epoch_, chain_epoch)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("forward.chain_epoch ", chain_epoch, ": shard ",
+                                                    id_.value, " goes by ", chain_epoch_,
+                                                    " meanwhile"));
 }
 
 void ShardRunner::SetCommitted(Step step) {
   Post([this, step] {
     if (!closed_.ok()) return;
+    const Step before = shard_->committed();
     shard_->CommitThrough(step);
-    AnswerCommitted();
+    if (shard_->committed() != before) AnswerCommitted();
   });
 }
 
@@ -54,10 +64,11 @@ void ShardRunner::AnswerApplied(const std::shared_ptr<PushCall>& call, bool repe
   applied = {call, end, repeated};
 }
 
-void ShardRunner::Receive(std::vector<storage::LogRecordView> records, Buffer bytes,
-                          std::function<void(absl::Status)> done) {
-  Post([this, records = std::move(records), bytes = std::move(bytes), done = std::move(done)] {
-    if (!closed_.ok()) return done(closed_);
+void ShardRunner::Receive(uint64_t chain_epoch, std::vector<storage::LogRecordView> records,
+                          Buffer bytes, std::function<void(absl::Status)> done) {
+  Post([this, chain_epoch, records = std::move(records), bytes = std::move(bytes),
+        done = std::move(done)] {
+    if (absl::Status s = CheckChain(chain_epoch); !s.ok()) return done(std::move(s));
     if (driver_.busy()) driver_.Served();
     const Step before = shard_->clock();
     absl::Status status;
@@ -72,10 +83,10 @@ void ShardRunner::Receive(std::vector<storage::LogRecordView> records, Buffer by
   });
 }
 
-void ShardRunner::Do(std::function<absl::Status(Shard&)> work,
+void ShardRunner::Do(uint64_t chain_epoch, std::function<absl::Status(Shard&)> work,
                      std::function<void(absl::Status)> done) {
-  Post([this, work = std::move(work), done = std::move(done)] {
-    if (!closed_.ok()) return done(closed_);
+  Post([this, chain_epoch, work = std::move(work), done = std::move(done)] {
+    if (absl::Status s = CheckChain(chain_epoch); !s.ok()) return done(std::move(s));
     absl::Status status = work(*shard_);
     Publish();
     done(std::move(status));

@@ -129,11 +129,12 @@ class Shard {
                                       std::span<const std::span<const uint8_t>> parts, LogEnd end)>;
   void SetAppended(Appended appended) { appended_ = std::move(appended); }
   // As StepGate's.
-  void WaitForCopies(bool waits, Step committed) { gate_.WaitForCopies(waits, committed); }
+  void WaitForCopies(Step committed) { gate_.WaitForCopies(committed); }
   void CommitThrough(Step step) { gate_.CommitThrough(step); }
   // A record of the copy before this one: into the log, then applied. One that is there is skipped.
-  // FAILED_PRECONDITION: what comes before it is missing, or it is of another shard or generation;
-  // DATA_LOSS: its payload is damaged. Nothing was changed then. Other errors as those of commits.
+  // FAILED_PRECONDITION: what comes before it is missing, it is of another shard or generation, or
+  // its window was applied before, under another number: the logs differ; DATA_LOSS: its payload is
+  // damaged. Nothing was changed then. Other errors as those of commits.
   absl::Status Take(const storage::LogRecordView& record);
 
   // --- both

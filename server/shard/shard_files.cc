@@ -306,6 +306,16 @@ absl::Status Shard::Take(const storage::LogRecordView& record) {
   if (auto tables = ParseTables(record.payload, dims_); !cut && !tables.ok()) {
     return tables.status();
   }
+  if (!options_.synchronous && !cut) {
+    // How far ahead a task or window may be was for the head to say.
+    const WindowVerdict verdict = ledger_.Check(header.task, header.window);
+    if (verdict == WindowVerdict::kRepeated || verdict == WindowVerdict::kClosed) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "window ", header.window, " of task ", header.task.value, " came as number ",
+          header.step.value, " of shard ", options_.id.value, ", which has applied it before: ",
+          "the log of the copy before this one is not the one that was copied here"));
+    }
+  }
   const std::span<const uint8_t> parts[] = {record.payload};
   absl::StatusOr<storage::LogPosition> at = storage::LogPosition();
   if (options_.log != nullptr) {

@@ -6,7 +6,7 @@
 namespace strata::testing {
 
 using server::ChainConfiguration;
-using server::EntryFit;
+using server::ChainHandover;
 using server::LogEnd;
 using server::NextEnd;
 using server::ReplicaChain;
@@ -35,61 +35,71 @@ bool ChainSim::IsWhole(const Member& m) const { return processes_[m.process].log
 // A copy that was not open: what its disk has, or nothing. Async: it knows of no commit.
 void ChainSim::OpenCopy(Process& p, const Configuration& c) {
   std::vector<LogEnd> ends, committed;
-  for (const Log& log : p.logs) {
-    ends.push_back(EndOf(log));
+  for (size_t s = 0; s < kShards; ++s) {
+    ends.push_back(EndOf(p.logs[s]));
     committed.emplace_back();
+    if (!p.image[s].empty()) {
+      const auto read = server::WindowLedger::Parse(p.image[s]);
+      if (!read.ok()) return Broke("a copy cannot read its image: it is lost");
+      p.ledger[s] = *read;
+    }
+    for (size_t i = p.image_entries[s]; i < p.logs[s].size(); ++i) Note(p, s, p.logs[s][i]);
   }
   if (c.epoch == 1 && p.incarnation == 1) committed = ends;
   p.chain = std::make_unique<ReplicaChain>(std::move(ends), std::move(committed));
+  p.handover = std::make_unique<ChainHandover>(kShards);
+}
+
+// Of what the process has in memory.
+void ChainSim::Forget(Process& p) {
+  p.chain.reset();
+  p.handover.reset();
+  p.calls.clear();
+  p.looked_at.clear();
+  p.told.reset();
+  p.by.reset();
+  for (size_t s = 0; s < kShards; ++s) {
+    p.queue[s].clear();
+    p.epoch[s] = 0;
+    p.ledger[s] = {};
+  }
+}
+
+void ChainSim::Wipe(Process& p) {
+  Forget(p);
+  p.log_id.clear();
+  for (size_t s = 0; s < kShards; ++s) {
+    p.logs[s].clear();
+    p.image[s].clear();
+    p.image_entries[s] = 0;
+    p.empty[s] = false;
+  }
 }
 
 void ChainSim::Tell(size_t process) {
   Process& p = processes_[process];
   if (!p.alive || (p.told && p.told->epoch > newest_.epoch)) return;
-  p.told = newest_;
   size_t place = kNoPlace;
   for (size_t i = 0; i < newest_.members.size(); ++i) {
     if (newest_.members[i].process == process) place = i;
   }
   const bool joins = newest_.joining && newest_.joining->process == process;
   if (joins) place = newest_.members.size();
-  if (place == kNoPlace) {  // R16: what was removed is no copy that counts
-    p.chain.reset();
-    p.calls.clear();
-    p.log_id.clear();
-    for (Log& log : p.logs) log.clear();
-    return;
-  }
+  if (place == kNoPlace) return Wipe(p);  // R16: what was removed is no copy that counts
   const std::string& id = joins ? newest_.joining->log_id : newest_.members[place].log_id;
   if (p.log_id != id) {
-    p.chain.reset();
-    p.calls.clear();
-    for (size_t s = 0; s < kShards; ++s) p.logs[s].clear();
-    if (!joins) {  // R17: wiped; it waits until it is removed
-      p.log_id.clear();
-      return;
-    }
+    Wipe(p);
+    if (!joins) return;  // R17: wiped; it waits until it is removed
     p.log_id = id;
     for (bool& empty : p.empty) empty = true;
   }
   if (p.chain == nullptr) OpenCopy(p, newest_);
-  ChainConfiguration c;
-  c.epoch = newest_.epoch;
-  c.place = static_cast<uint32_t>(place);
-  c.members = static_cast<uint32_t>(newest_.members.size());
-  c.full = newest_.full;
-  if (place + 1 < newest_.members.size()) c.next = newest_.members[place + 1].log_id;
-  if (place + 1 == newest_.members.size() && newest_.joining) c.next = newest_.joining->log_id;
-  p.chain->Configure(c);
-  Look(process);
+  if (broke_.empty()) Hand(process, place);
 }
 
 void ChainSim::Kill(size_t process) {
-  Process& p = processes_[process];
-  p.alive = false;
-  p.chain.reset();
-  p.calls.clear();
-  p.told.reset();
+  processes_[process].alive = false;
+  Forget(processes_[process]);
 }
 
 void ChainSim::Restart(size_t process) {
@@ -97,27 +107,24 @@ void ChainSim::Restart(size_t process) {
   ++processes_[process].incarnation;
 }
 
-void ChainSim::Wipe(size_t process) {
-  Kill(process);
+// A lane sends a window that it has had no OK for, again or for the first time, or the scheduler
+// orders a cut.
+void ChainSim::Push(size_t process) {
   Process& p = processes_[process];
-  p.log_id.clear();
-  for (size_t s = 0; s < kShards; ++s) p.logs[s].clear();
-}
-
-// The head takes an update: R1, its own log first.
-void ChainSim::Append(size_t process) {
-  Process& p = processes_[process];
-  if (!p.alive || p.chain == nullptr || p.chain->configuration().place != 0) return;
+  if (!p.alive || p.chain == nullptr || !p.by || p.chain->configuration().place != 0) return;
   const size_t s = Below(kShards);
-  LogEnd end = EndOf(p.logs[s]);
-  if (Below(5) == 0) {
-    ++end.cut;
+  Entry e;
+  e.cut = Below(6) == 0;
+  if (e.cut) {
+    e.value = ++cuts_;
   } else {
-    ++end.step;
+    e.value = made_[s];
+    for (uint64_t w = closed_[s] * kWindows; w < made_[s] && Below(3) != 0; ++w) {
+      if (!windows_[s].contains(w)) e.value = w;
+    }
+    if (e.value == made_[s]) ++made_[s];
   }
-  p.logs[s].push_back({end, ++values_});
-  p.chain->Appended(s, end);
-  Look(process);
+  p.queue[s].push_back({.push = e});
 }
 
 void ChainSim::Send(size_t process) {
@@ -128,7 +135,7 @@ void ChainSim::Send(size_t process) {
     Message m;
     m.from = process;
     const bool joining = c.place + 1 >= c.members;
-    m.to = joining ? p.told->joining->process : p.told->members[c.place + 1].process;
+    m.to = joining ? p.by->joining->process : p.by->members[c.place + 1].process;
     m.incarnation = p.incarnation;
     m.call = call->id;
     m.epoch = call->epoch;
@@ -138,6 +145,7 @@ void ChainSim::Send(size_t process) {
       Message::Part& out = m.parts.emplace_back();
       out.shard = part.shard;
       out.image = part.image;
+      out.ledger = p.ledger[part.shard];
       const size_t most = 1 + Below(4);
       for (const Entry& e : p.logs[part.shard]) {
         if (part.image || (e.end > part.after && out.entries.size() < most)) {
@@ -154,37 +162,38 @@ void ChainSim::Send(size_t process) {
 // False: it is refused, or nobody is there.
 bool ChainSim::Receive(const Message& m) {
   Process& p = processes_[m.to];
-  if (!p.alive || p.chain == nullptr || !p.told) return false;
-  const bool same = p.told->epoch == m.epoch;
-  if (!same || p.log_id != m.to_log) return false;
+  if (!p.alive || p.chain == nullptr || !p.by) return false;
+  if (p.by->epoch != m.epoch || p.log_id != m.to_log) return false;
   const uint32_t place = p.chain->configuration().place;
-  if (place == 0 || p.told->members[place - 1].log_id != m.from_log) return false;
-  for (const Message::Part& part : m.parts) {
-    Log& log = p.logs[part.shard];
-    if (part.image && p.empty[part.shard]) {
-      log = part.entries;
-      p.empty[part.shard] = false;
-      p.chain->Appended(part.shard, EndOf(log));
-    }
-    if (part.image || p.empty[part.shard]) continue;
-    for (const Entry& e : part.entries) {
-      const bool cut = e.end.step == EndOf(log).step && e.end.cut > EndOf(log).cut;
-      const EntryFit fit =
-          cut ? FitOfCut(EndOf(log), e.end) : server::FitOfStep(EndOf(log), e.end.step);
-      if (fit == EntryFit::kHave) continue;
-      if (fit == EntryFit::kGap) break;
-      log.push_back(e);
-      p.chain->Appended(part.shard, e.end);
-    }
+  if (place == 0 || p.by->members[place - 1].log_id != m.from_log) return false;
+  if (m.parts.empty()) {
+    Answer(m);
+    return true;
   }
-  Look(m.to);
+  p.looked_at.push_back(std::make_shared<Taking>(Taking{m, m.parts.size(), false}));
+  if (Below(3) == 0) Queue(p);
+  return true;
+}
+
+void ChainSim::Queue(Process& p) {
+  if (p.looked_at.empty()) return;
+  const auto at = p.looked_at.begin() + static_cast<ptrdiff_t>(Below(p.looked_at.size()));
+  const std::shared_ptr<Taking> taking = *at;
+  p.looked_at.erase(at);
+  for (size_t i = 0; i < taking->message.parts.size(); ++i) {
+    p.queue[taking->message.parts[i].shard].push_back({.taking = taking, .part = i});
+  }
+}
+
+void ChainSim::Answer(const Message& m) {
+  const Process& p = processes_[m.to];
   Message reply;
   reply.reply = true;
   reply.from = m.to;
   reply.to = m.from;
   reply.incarnation = m.incarnation;
   reply.call = m.call;
-  reply.epoch = p.told->epoch;
+  reply.epoch = p.by->epoch;
   for (size_t s = 0; s < kShards; ++s) {
     NextEnd end;
     end.empty = p.empty[s];
@@ -193,17 +202,17 @@ bool ChainSim::Receive(const Message& m) {
     reply.ends.emplace_back(end);
   }
   network_.push_back(std::move(reply));
-  return true;
+}
+
+void ChainSim::Refused(const Message& m) {
+  Process& asker = processes_[m.from];
+  const bool there = asker.alive && asker.incarnation == m.incarnation && asker.chain != nullptr;
+  if (there && std::erase(asker.calls, m.call) > 0) asker.chain->Broken(m.call);
 }
 
 void ChainSim::Deliver(const Message& m) {
-  if (!m.reply && Receive(m)) return;
-  if (!m.reply) {
-    Process& asker = processes_[m.from];
-    const bool there = asker.alive && asker.incarnation == m.incarnation && asker.chain != nullptr;
-    if (there && std::erase(asker.calls, m.call) > 0) asker.chain->Broken(m.call);
-    return;
-  }
+  if (!m.reply && !Receive(m)) Refused(m);
+  if (!m.reply) return;
   Process& p = processes_[m.to];
   if (!p.alive || p.chain == nullptr || p.incarnation != m.incarnation) return;
   std::erase(p.calls, m.call);
@@ -224,10 +233,19 @@ void ChainSim::Look(size_t process) {
       if (i == committed_[s].size()) {
         committed_[s].push_back(e);
         ++commits_;
+        const bool again = !e.cut && !windows_[s].insert(e.value).second;
+        if (again) Broke("a window took effect twice");  // P2
       }
       if (committed_[s][i] != e) Broke("two heads committed different entries at one place");
       ++i;
     }
+    const auto done = [&](uint64_t task) {
+      for (uint64_t w = 0; w < kWindows; ++w) {
+        if (!windows_[s].contains(task * kWindows + w)) return false;
+      }
+      return true;
+    };
+    while (done(closed_[s])) ++closed_[s];
   }
 }
 

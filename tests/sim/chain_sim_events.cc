@@ -50,8 +50,8 @@ void ChainSim::Join() {
 void ChainSim::Promote(size_t last) {
   const Member& from = newest_.members[last];
   const Process& p = processes_[from.process];
-  if (!p.alive || p.chain == nullptr || !p.told || !IsWhole(from)) return;
-  if (p.told->epoch != newest_.epoch) return;
+  if (!p.alive || p.chain == nullptr || !p.by || !IsWhole(from)) return;
+  if (p.by->epoch != newest_.epoch) return;
   const bool learner = newest_.full < newest_.members.size();
   if (!learner && newest_.joining) {
     for (size_t s = 0; s < kShards; ++s) {
@@ -67,7 +67,7 @@ void ChainSim::Promote(size_t last) {
   }
   if (!learner || !p.chain->NextHasAll()) return;
   const Process& q = processes_[newest_.members.back().process];
-  if (!q.alive || !q.told || q.told->epoch != newest_.epoch) return;
+  if (!q.alive || !q.by || q.by->epoch != newest_.epoch) return;
   Configuration next = newest_;
   ++next.full;
   Persist(std::move(next));
@@ -115,8 +115,9 @@ void ChainSim::Fault() {
         whole += IsWhole(newest_.members[i]);
         mine |= newest_.members[i].process == process;
       }
-      if (!mine || whole > 1) Wipe(process);
-      return;
+      if (mine && whole <= 1) return;
+      Kill(process);
+      return Wipe(p);
     }
     case 2:
       if (!network_.empty())
@@ -135,18 +136,33 @@ void ChainSim::Fault() {
 
 void ChainSim::Event() {
   const size_t process = Below(kProcesses);
-  switch (Below(faults_ ? 12 : 11)) {
+  switch (Below(faults_ ? 24 : 23)) {
     case 0:
     case 1:
-      return Append(process);
     case 2:
+      return Push(newest_.members[Below(newest_.members.size())].process);
     case 3:
-      return Send(process);
     case 4:
-      return SchedulerMoves();
     case 5:
+      return Send(process);
+    case 6:
+      return SchedulerMoves();
+    case 7:
+    case 8:
       return Tell(process);
+    case 9:
+      return WriteImage(processes_[process], Below(kShards));
+    case 10:
     case 11:
+    case 12:
+    case 13:
+    case 14: {
+      const size_t s = Below(kShards);
+      if (Below(4) == 0) Queue(processes_[process]);
+      for (uint64_t i = 1 + Below(4); i > 0; --i) RunShard(process, s);
+      return;
+    }
+    case 23:
       return Fault();
     default:
       if (network_.empty()) return;
@@ -178,6 +194,12 @@ std::string ChainSim::Settle() {
       const Message m = network_.front();
       network_.erase(network_.begin());
       Deliver(m);
+    }
+    for (size_t p = 0; p < kProcesses; ++p) {
+      while (!processes_[p].looked_at.empty()) Queue(processes_[p]);
+      for (size_t s = 0; s < kShards; ++s) {
+        while (!processes_[p].queue[s].empty()) RunShard(p, s);
+      }
     }
     bool whole = newest_.full == replicas_ && newest_.members.size() == replicas_;
     for (size_t s = 0; s < kShards && whole; ++s) {

@@ -24,24 +24,6 @@ wire::PullOutcome OutcomeOf(JobBench& bench, uint64_t step) {
   return bench.Outcome(*bench.Pull(step, 0)).outcome;
 }
 
-std::shared_ptr<JobBench::Answer> PushWindow(JobBench& bench, uint64_t window) {
-  wire::PushFields f;
-  f.window = window;
-  return bench.Call(DataMethod::kPush, bench.PushMessage(1, window, {{0, 1}}, f));
-}
-
-std::vector<std::string> RowsOf(JobBench& bench) {
-  const auto answer = bench.Pull(0, 0);
-  REQUIRE(answer->value().ok());
-  std::vector<std::string> values;
-  const auto reply = wire::ParsePullReply((**answer).value().span());
-  REQUIRE(reply.ok());
-  for (const wire::GroupView& g : reply->groups) {
-    values.emplace_back(g.value_bytes.begin(), g.value_bytes.end());
-  }
-  return values;
-}
-
 TEST_CASE("a step is shown when the last copy has it, and not before", "[chain]") {
   const auto references = References(1, 1, 3);
   Copies copies(2);

@@ -21,6 +21,26 @@
 
 namespace strata::server {
 
+// One lane's window of task 0; answered when every copy has it.
+inline std::shared_ptr<JobBench::Answer> PushWindow(JobBench& bench, uint64_t window) {
+  wire::PushFields f;
+  f.window = window;
+  return bench.Call(DataMethod::kPush, bench.PushMessage(1, window, {{0, 1}}, f));
+}
+
+// Asynchronous: the values of all keys as they are now.
+inline std::vector<std::string> RowsOf(JobBench& bench) {
+  const auto answer = bench.Pull(0, 0);
+  REQUIRE(answer->value().ok());
+  std::vector<std::string> values;
+  const auto reply = wire::ParsePullReply((**answer).value().span());
+  REQUIRE(reply.ok());
+  for (const wire::GroupView& g : reply->groups) {
+    values.emplace_back(g.value_bytes.begin(), g.value_bytes.end());
+  }
+  return values;
+}
+
 class Copies {
  public:
   explicit Copies(size_t count, bool synchronous = true) {

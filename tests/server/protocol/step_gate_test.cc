@@ -147,7 +147,7 @@ TEST_CASE("pulls: current, pre-image, wait, too old", "[gate]") {
 TEST_CASE("with copies a step is gathered by the log, and shown and followed by what is committed",
           "[gate]") {
   StepGate gate(1, Step(3), true);
-  gate.WaitForCopies(true, Step(2));  // a head that was promoted with step 3 in its log
+  gate.WaitForCopies(Step(2));  // a head that was promoted with step 3 in its log
   REQUIRE(gate.committed() == Step(2));
   REQUIRE(gate.Pull(Step(3)) == PullVerdict::kServePreimage);
   REQUIRE(gate.Pull(Step(4)) == PullVerdict::kWait);
@@ -164,7 +164,7 @@ TEST_CASE("with copies a step is gathered by the log, and shown and followed by 
   gate.Appended();
   REQUIRE(gate.committed() == Step(4));
   REQUIRE(gate.Pull(Step(5)) == PullVerdict::kServeCurrent);
-  gate.WaitForCopies(false, Step(0));
+  gate.CommitThrough(Step(2));  // told late
   REQUIRE(gate.committed() == Step(4));
 }
 

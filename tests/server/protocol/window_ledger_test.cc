@@ -32,6 +32,45 @@ TEST_CASE("each window is new once, in any order", "[dedup][seeds]") {
   }
 }
 
+// Every order of what can happen to two tasks: windows that come late, again, or after their task
+// is closed, and what another shard knows.
+void AfterEachOrder(const WindowLedger& ledger, int left) {
+  const auto read = WindowLedger::Parse(ledger.Serialize());
+  REQUIRE(read.ok());
+  REQUIRE(*read == ledger);
+  if (left == 0) return;
+  for (uint64_t task = 0; task < 2; ++task) {
+    for (uint64_t window = 0; window < 3; ++window) {
+      WindowLedger next = ledger;
+      next.Record(TaskId(task), window);
+      REQUIRE(next.applied() == ledger.applied() + 1);
+      REQUIRE(next.Check(TaskId(task), window) != WindowVerdict::kNew);
+      AfterEachOrder(next, left - 1);
+    }
+    WindowLedger closed = ledger, merged = ledger, other;
+    closed.CloseBelow(TaskId(task + 1));
+    REQUIRE(closed.Check(TaskId(task), 2) == WindowVerdict::kClosed);
+    AfterEachOrder(closed, left - 1);
+    other.Record(TaskId(task), 1);
+    other.CloseBelow(TaskId(task));
+    merged.Merge(other);
+    AfterEachOrder(merged, left - 1);
+  }
+}
+
+TEST_CASE("whatever comes in whatever order, a ledger is read as it was written", "[dedup]") {
+  AfterEachOrder(WindowLedger(), 4);
+}
+
+TEST_CASE("a window of a closed task is counted, and nothing is kept of it", "[dedup]") {
+  WindowLedger ledger;
+  ledger.CloseBelow(TaskId(5));
+  for (const uint64_t window : {0, 2}) ledger.Record(TaskId(4), window);
+  CHECK(ledger.applied() == 2);
+  CHECK(ledger.tasks() == 0);
+  CHECK(ledger.Check(TaskId(4), 1) == WindowVerdict::kClosed);
+}
+
 TEST_CASE("closed tasks are refused and cost nothing", "[dedup]") {
   WindowLedger ledger;
   ledger.Record(TaskId(1), 0);

@@ -6,8 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "server/shard/shard.h"
 #include "storage/checkpoint/shard_file.h"
+#include "storage/log/record.h"
+#include "storage/log/update_log.h"
 #include "storage/row/hash.h"
 #include "tests/seed.h"
 #include "tests/server/shard/shard_fixture.h"
@@ -70,6 +73,36 @@ TEST_CASE("asynchronous windows: duplicates, any order, replay", "[shard][async]
     REQUIRE(*result == Shard::WindowResult::kRepeated);
     REQUIRE(replayed->clock() == before);
   }
+}
+
+// The log of a copy that was superseded may have a window under another number.
+TEST_CASE("a copy takes a window once, whatever number it comes under", "[shard][async][chain]") {
+  TempFolder folder;
+  auto log = OpenLog(folder.path() + "/head"), own = OpenLog(folder.path() + "/copy");
+  auto head = MakeShard({.synchronous = false, .log = log.get()});
+  auto copy = MakeShard({.synchronous = false, .log = own.get()});
+  for (const uint64_t window : {0, 2}) {
+    auto result = head->ApplyWindow(
+        TaskId(3), window, LaneId(0),
+        UpdateFor(WorkOf(1, window, 0), head->first_position(), head->last_position()));
+    REQUIRE(result.ok());
+  }
+  const auto take = [&](uint64_t ahead) {
+    return log->Replay(0, [&](const storage::LogRecordView& r) {
+      storage::LogRecordView record = r;
+      record.header.step = Step(r.header.step.value + ahead);
+      return copy->Take(record);
+    });
+  };
+  REQUIRE(take(0).ok());
+  REQUIRE(HashOf(*copy) == HashOf(*head));
+  const uint64_t records = own->stats().records;
+  CHECK(absl::IsFailedPrecondition(take(2)));
+  copy->CloseBelow(TaskId(9));  // nor one of a closed task
+  CHECK(absl::IsFailedPrecondition(take(2)));
+  CHECK(copy->clock() == Step(2));
+  CHECK(own->stats().records == records);
+  CHECK(HashOf(*copy) == HashOf(*head));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   // Of entries that the next copy lacks so many bytes stay in memory; older ones are read again.
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
   // Of a call; one entry may be larger.
-  static constexpr uint64_t kCallBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kCallBytes = uint64_t{2} << 20;
   static constexpr absl::Duration kWait = absl::Seconds(1);      // a reply is held so long
   static constexpr absl::Duration kPatience = absl::Seconds(5);  // beyond that
 

@@ -157,6 +157,7 @@ void ShardRunner::Push(std::shared_ptr<PushCall> call, PushPart part) {
     if (!closed_.ok()) return call->Fail(closed_);
     absl::Status hosts = sessions_.Check(call->fields().header.session);
     if (!hosts.ok()) return call->Fail(std::move(hosts));
+    FollowCommitted();
     if (driver_.busy()) driver_.Served();
     if (shard_->options().synchronous) {
       RunContributions(*call, *shared);

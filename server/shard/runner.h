@@ -5,6 +5,7 @@
 #ifndef STRATA_SERVER_SHARD_RUNNER_H_
 #define STRATA_SERVER_SHARD_RUNNER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -141,6 +142,7 @@ class ShardRunner {
   // Answers a window that is applied here when all copies have it.
   void AnswerApplied(const std::shared_ptr<PushCall>& call, bool repeated);
   void AnswerCommitted();
+  void FollowCommitted();
   absl::Status CheckChain(uint64_t chain_epoch) const;
   void ApplyReleased();
   void WatchHeld();
@@ -175,10 +177,12 @@ class ShardRunner {
   std::vector<RefusedRowCount> first_refused_ ABSL_GUARDED_BY(refused_mu_);
   absl::Mutex mu_;
   Executor* executor_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::atomic<uint64_t> told_committed_{0};  // by SetCommitted
 
   // Touched on the executor only.
   std::unique_ptr<Shard> shard_;
   uint64_t chain_epoch_ = 0;  // that the shard goes by
+  Step followed_committed_{0};
   LaneSessions sessions_;
   Tidier tidier_;
   std::vector<WaitingPull> waiting_;

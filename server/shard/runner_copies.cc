@@ -26,12 +26,20 @@ absl::Status ShardRunner::CheckChain(uint64_t chain_epoch) const {
 }
 
 void ShardRunner::SetCommitted(Step step) {
-  Post([this, step] {
-    if (!closed_.ok()) return;
-    const Step before = shard_->committed();
-    shard_->CommitThrough(step);
-    if (shard_->committed() != before) AnswerCommitted();
-  });
+  uint64_t told = told_committed_.load(std::memory_order_relaxed);
+  while (told < step.value && !told_committed_.compare_exchange_weak(told, step.value)) {
+  }
+  Post([this] { FollowCommitted(); });
+}
+
+// Also before each push: who waits for copies does not wait for the pushes in the queue.
+void ShardRunner::FollowCommitted() {
+  const Step told(told_committed_.load());
+  if (!closed_.ok() || told <= followed_committed_) return;
+  followed_committed_ = told;
+  const Step before = shard_->committed();
+  shard_->CommitThrough(told);
+  if (shard_->committed() != before) AnswerCommitted();
 }
 
 // The next step may be complete already.
@@ -71,15 +79,22 @@ void ShardRunner::Receive(uint64_t chain_epoch, std::vector<storage::LogRecordVi
     if (absl::Status s = CheckChain(chain_epoch); !s.ok()) return done(std::move(s));
     if (driver_.busy()) driver_.Served();
     const Step before = shard_->clock();
+    // The copy before this one waits for the log alone (R3): it is told before the last entry's
+    // rows are worked out.
+    bool told = false;
+    const auto tell = [&] {
+      told = true;
+      done(absl::OkStatus());
+    };
     absl::Status status;
     for (const storage::LogRecordView& record : records) {
-      status = shard_->Take(record);
+      status = &record == &records.back() ? shard_->Take(record, tell) : shard_->Take(record);
       if (!status.ok()) break;
     }
     if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
     if (status.ok() && !records.empty()) CommitWentThrough();
     if (shard_->clock() != before) AnswerWaiting();
-    done(std::move(status));
+    if (!told) done(std::move(status));
   });
 }
 

@@ -134,8 +134,10 @@ class Shard {
   // A record of the copy before this one: into the log, then applied. One that is there is skipped.
   // FAILED_PRECONDITION: what comes before it is missing, it is of another shard or generation, or
   // its window was applied before, under another number: the logs differ; DATA_LOSS: its payload is
-  // damaged. Nothing was changed then. Other errors as those of commits.
-  absl::Status Take(const storage::LogRecordView& record);
+  // damaged. Nothing was changed then. Other errors as those of commits. `appended` is called
+  // between the two.
+  absl::Status Take(const storage::LogRecordView& record,
+                    const std::function<void()>& appended = nullptr);
 
   // --- both
   // out: (n) rows, by default of floats. REQUIRES: positions strictly ascend, within the shard.

@@ -281,7 +281,8 @@ absl::Status Shard::Replay(const storage::LogRecordView& record) {
   return Finish();
 }
 
-absl::Status Shard::Take(const storage::LogRecordView& record) {
+absl::Status Shard::Take(const storage::LogRecordView& record,
+                         const std::function<void()>& appended) {
   if (absl::Status s = Finish(); !s.ok()) return s;
   const storage::LogHeader& header = record.header;
   const auto kind = static_cast<RecordKind>(header.kind);
@@ -326,6 +327,7 @@ absl::Status Shard::Take(const storage::LogRecordView& record) {
   if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
   const LogEnd next = cut ? LogEnd{end.step, header.window} : LogEnd{end.step + 1, end.cut};
   if (appended_) appended_(header, *at, parts, next);
+  if (appended) appended();
   return Replay(record);
 }
 

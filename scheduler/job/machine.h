@@ -28,6 +28,7 @@
 #include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/chains/chain_machine.h"
+#include "scheduler/job/chains/copy_view.h"
 #include "scheduler/job/concerns.h"
 #include "scheduler/job/cuts/cut_coordinator.h"
 #include "scheduler/job/cuts/cut_progress.h"
@@ -199,20 +200,11 @@ class JobMachine {
   void Reserve(Rooms& rooms) const;
 
  private:
-  struct CopyView {  // of one copy, by server; likewise
-    uint64_t session = 0;
-    ServerJobReport last;
-    bool lost = false, failed = false, unread = false;  // LOST or FAILED; of the checkpoint
-    std::string why, waits;                             // what it said then; why it tries again
-    uint64_t reports = 0;                               // of this process
-    uint64_t counted = 0;                               // those before the last news of trouble
-  };
   struct ServerView {  // by server slot; repeated by servers, so not recorded
     uint64_t session = 0;
     ServerJobReport last;
     std::string unread, waits;  // its words: on the checkpoint to start from; why it tries again
-    std::map<std::string, CopyView> copies = {};  // where the slot has copies
-    std::set<std::string> troubled = {};          // those with which something was wrong
+    ChainView chain = {};       // where the slot has copies
   };
   struct WorkerView {  // by worker slot
     WorkerJobReport last;
@@ -326,12 +318,8 @@ class JobMachine {
   std::vector<std::string> FreeChain(const ClusterView& cluster, int slot) const;
   void BeginChain(const ClusterView& cluster, const std::vector<std::string>& servers, int slot,
                   absl::Time now);
-  bool NamedClosed(const Membership& members, int slot, const std::string& server) const;
-  CopyFacts FactsOf(const Membership& members, int slot, const CopyRecord& copy) const;
   ChainFacts ChainFactsOf(const ClusterView& cluster, int slot, absl::Time now);
   std::optional<CopyRecord> CopyCandidate(const ClusterView& cluster, int slot, absl::Time now);
-  void SeeCopies(const Membership& members, int slot);
-  void NoteTrouble(const Membership& members, int slot);
   void Configure(const Membership& members, int slot, const ChainChange& change, absl::Time now);
   void Promote(int slot);
   bool WatchCopies(const ClusterView& cluster, int slot, absl::Time now,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "scheduler/job/chains/chain_machine.h"
+#include "scheduler/job/chains/copy_view.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/nodes/placement.h"
 
@@ -40,8 +41,8 @@ int JobMachine::SlotOf(const Node& node, const ServerJobReport& report) const {
 google::protobuf::RepeatedPtrField<Trouble> JobMachine::TroublesOf(const std::string& node) const {
   google::protobuf::RepeatedPtrField<Trouble> all;
   for (const ServerView& view : servers_) {
-    const auto copy = view.copies.find(node);
-    if (copy != view.copies.end()) all.MergeFrom(copy->second.last.troubles());
+    const auto copy = view.chain.copies.find(node);
+    if (copy != view.chain.copies.end()) all.MergeFrom(copy->second.last.troubles());
   }
   return all;
 }
@@ -50,38 +51,23 @@ google::protobuf::RepeatedPtrField<Trouble> JobMachine::TroublesOf(const std::st
 bool JobMachine::OnCopyReport(int slot, const Node& node, const ServerJobReport& report,
                               absl::Time now) {
   const std::string& name = node.record.name();
-  CopyView& view = servers_[slot].copies[name];
+  CopyView& view = servers_[slot].chain.copies[name];
   CopyRecord& copy = *FindCopy(*state_.mutable_servers(slot)->mutable_chain(), name);
   if (view.session != node.record.session()) return false;
-  ++view.reports;
   const bool head = state_.servers(slot).name() == name;
-  const std::string what = absl::StrCat(name, ": ", report.message());
-  switch (report.state()) {
-    case ServerJobReport::FAILED:
-    case ServerJobReport::LOST:
-      view.lost = true;
-      view.why = what;
-      view.failed = report.state() == ServerJobReport::FAILED;
-      view.unread = !view.failed && copy.opened_generation() != state_.generation() &&
-                    report.reopened() == 0 && !state_.restore_from().empty();
+  switch (HearCopy(node, report, state_.generation(), !state_.restore_from().empty(), now, copy,
+                   view)) {
+    case CopyWord::kNothing:
+    case CopyWord::kLost:
       return false;
-    case ServerJobReport::OPENING:
-      *view.last.mutable_copy() = report.copy();
-      if (head || report.message().empty() || view.waits == what) return head;
-      view.waits = what;
-      SayAgain("ServerWaits", what, now);
-      return false;
-    case ServerJobReport::OPEN:
+    case CopyWord::kOpening:
+      return head;
+    case CopyWord::kWaits:
+      if (!head) SayAgain("ServerWaits", view.waits, now);
+      return head;
+    case CopyWord::kOpen:
       break;
-    default:
-      return false;
   }
-  // Of an earlier copy, which it still has or had.
-  if (report.copy().log_id() != copy.log_id()) return false;
-  view.lost = view.failed = view.unread = false;
-  view.last = report;
-  copy.set_opened_generation(state_.generation());
-  copy.set_opened_session(node.record.session());
   if (!head) SayTroubles(name, TroublesOf(name), now);
   return head;
 }
@@ -114,8 +100,8 @@ void JobMachine::AddCopies(const Membership& members, int slot, ShardServer& out
     status.set_zone(node == nullptr ? "" : ZoneOf(node->record));
     status.set_role(role);
     status.set_alive(node != nullptr && node->alive);
-    const auto view = servers_[slot].copies.find(copy.server());
-    if (view == servers_[slot].copies.end() || !view->second.last.has_copy()) return;
+    const auto view = servers_[slot].chain.copies.find(copy.server());
+    if (view == servers_[slot].chain.copies.end() || !view->second.last.has_copy()) return;
     *status.mutable_report() = view->second.last.copy();
   };
   for (int i = 0; i < chain.members_size(); ++i) {

@@ -304,7 +304,8 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   for (WorkerView& view : workers_) view = {};
   for (int i = 0; i < state_.servers_size(); ++i) {
     ServerView fresh{.session = servers_[i].session};
-    for (const auto& [name, copy] : servers_[i].copies) fresh.copies[name].session = copy.session;
+    for (const auto& [name, copy] : servers_[i].chain.copies)
+      fresh.chain.copies[name].session = copy.session;
     servers_[i] = std::move(fresh);
     if (!state_.servers(i).has_chain()) continue;
     BeginChainAnew(job().storage().replicas(), *state_.mutable_servers(i)->mutable_chain());

@@ -94,7 +94,7 @@ ALLOWED = {
         "scheduler/nodes",
         "scheduler/state",
     ],
-    "scheduler/job/chains": ["scheduler/state"],
+    "scheduler/job/chains": ["scheduler/nodes", "scheduler/state"],
     "scheduler/job/cuts": ["scheduler/state"],
     "scheduler/nodes": ["scheduler/state"],
     "scheduler/state": [],

@@ -238,6 +238,7 @@ absl::StatusOr<JobPlan> JobKeeper::Plan(const EntryPtr& entry,
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
   plan->server = options_.name;
+  plan->boot_id = options_.boot_id;
   plan->cancelled = [flag = entry->cancelled] { return flag->load(); };
   return plan;
 }

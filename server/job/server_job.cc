@@ -313,6 +313,7 @@ void ServerJob::OnImage(size_t shard, absl::Status status) {
   }
   if (status.ok()) {
     ++images_written_;
+    if (link_ != nullptr) link_->ImageWritten(shard);
     // What the copy after this one lacks stays.
     if (link_ != nullptr) trim = std::min(trim, link_->TrimBefore());
     status = log_->Trim(trim);

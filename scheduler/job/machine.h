@@ -148,11 +148,12 @@ class JobMachine {
   // A process of that name which held the job is gone from sight, and may live.
   void MayBeWrittenBy(absl::string_view server);
   // The records come from an older copy: nothing is removed or written on their word, and a job
-  // that goes on begins `generation` (above all that were ever given out) from the newest
-  // checkpoint of `found` (its own that are there). An error ends it: there is a newer one, which
-  // it may not pass over. Before any other event.
-  void GoOnFromCopy(uint64_t generation, const absl::StatusOr<FoundInDirectory>& found,
-                    absl::Time now);
+  // that goes on begins `generation` (above all that were ever given out), with chains from
+  // `map_epoch` on (likewise, as far as servers were heard), from the newest checkpoint of `found`
+  // (its own that are there). An error ends it: there is a newer one, which it may not pass over.
+  // Before any other event.
+  void GoOnFromCopy(uint64_t generation, uint64_t map_epoch,
+                    const absl::StatusOr<FoundInDirectory>& found, absl::Time now);
 
   // The job was adopted, and its copies on servers are kept as they are: until it trains, and after
   // that only if it ended before.

@@ -328,6 +328,11 @@ void JobMachine::SayTroubles(absl::string_view node,
 }
 
 void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now) {
+  // Of a generation that a scheduler began whose records are gone: its epochs are nobody's any
+  // more.
+  if (Replicated() && !over() && report.generation() < state_.generation()) {
+    state_.set_map_epoch(std::max(state_.map_epoch(), report.copy().chain_epoch()));
+  }
   if (over() || report.generation() != state_.generation() || !cuts_) return;
   const int slot = SlotOf(node, report);
   if (slot < 0) return;

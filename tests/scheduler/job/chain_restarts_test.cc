@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/scheduler/job/copies_cluster.h"
@@ -161,6 +164,38 @@ TEST_CASE("the word of a copy that is not full sends nobody away", "[scheduler][
   cluster.SyncServers({"s0", "s0"});
   CHECK_FALSE(absl::StrContains(cluster.chain(0), "s0,s1"));
   CHECK(cluster.job().rollbacks() == 0);
+}
+
+TEST_CASE("a scheduler with older records gives no epoch of a chain twice", "[scheduler][chains]") {
+  CopiesCluster cluster("abcd", 1);
+  Train(cluster);
+  REQUIRE(cluster.chain(0) == "s0,s1");
+  const auto records = cluster.records();
+  const uint64_t first = cluster.epoch(0);
+  cluster.Kill("s1");
+  cluster.Until([&] { return cluster.chain(0) == "s0,s2"; });
+  for (int i = 0; i < 3; ++i) cluster.Round();  // they go by it
+  const uint64_t told = cluster.epoch(0);
+  REQUIRE(told > first);
+  SECTION("without --restored it takes no word that is newer than its records") {
+    cluster.RestartFrom(records, /*restored=*/false);
+    NodeReport report = cluster.Report("s0");
+    report.set_cluster_id(ClusterId{0, 1}.text());
+    const absl::Status refused = cluster.TryToDeliver(report);
+    INFO(refused);
+    CHECK(absl::IsPermissionDenied(refused));
+    CHECK(absl::StrContains(refused.message(), absl::StrCat("s0 knows epoch ", told)));
+    CHECK(absl::StrContains(refused.message(), "start it once with --restored"));
+  }
+  SECTION("with it, chains go on above") {
+    cluster.RestartFrom(records, /*restored=*/true);
+    CHECK(cluster.epoch(0) > told);
+    cluster.Start("s1");
+    cluster.Until([&] { return cluster.job().phase() == TRAINING; });
+    cluster.Until([&] { return cluster.committed(0) > 5; });
+    CHECK(cluster.epoch(0) > told);
+    CHECK(cluster.job().generation() > 1);
+  }
 }
 
 }  // namespace

@@ -117,6 +117,24 @@ void CopiesCluster::RestartScheduler() {
   Record();
 }
 
+void CopiesCluster::RestartFrom(const std::map<std::string, std::string>& records, bool restored) {
+  store_ = records;
+  state_ = std::make_unique<ClusterState>(kLease, kCluster);
+  REQUIRE_OK(state_->Restore(store_, now_));
+  if (!restored) return state_->Started(now_, StartId{7, ++starts_});
+  state_->Hear(now_);
+  for (const std::string& name : names()) {
+    if (!servers_.at(name).alive) continue;
+    CHECK(absl::IsUnavailable(TryToDeliver(Report(name))));  // it only hears
+  }
+  now_ += kLease;
+  state_->GoOn({}, now_, StartId{7, ++starts_});
+  Record();
+  // Sessions of records that are gone: all register again.
+  for (auto& [name, process] : servers_) process.session = process.seen = 0;
+  worker_.Start(++incarnation_);
+}
+
 void CopiesCluster::Record() {
   ApplyChanges(state_->TakeChanges(), store_);
   for (const FileWork& work : state_->TakeFileWork()) {
@@ -356,6 +374,10 @@ NodeReport CopiesCluster::Report(const std::string& name) const {
     trouble.set_incarnation(incarnation);
   }
   return report;
+}
+
+absl::Status CopiesCluster::TryToDeliver(const NodeReport& report) {
+  return state_->Report(report, now_).status();
 }
 
 void CopiesCluster::Deliver(const NodeReport& report) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
@@ -82,6 +83,9 @@ class CopiesCluster {
   void Accuse(const std::string& name, const std::string& other, bool accuses);
   void Stall(const std::string& name, bool stalls) { servers_.at(name).stalls = stalls; }
   void RestartScheduler();
+  // What it has recorded by now, and its start with that, which is older than what servers know.
+  std::map<std::string, std::string> records() const { return store_; }
+  void RestartFrom(const std::map<std::string, std::string>& records, bool restored);
 
   bool IsAlive(const std::string& name) const { return servers_.at(name).alive; }
   // It lives, and nothing that it is to have is lost, or being opened.
@@ -105,6 +109,7 @@ class CopiesCluster {
   // One report of the server, which reaches the scheduler now.
   NodeReport Report(const std::string& name) const;
   void Deliver(const NodeReport& report);
+  absl::Status TryToDeliver(const NodeReport& report);
 
  private:
   static constexpr ClusterId kCluster = {0, 1};

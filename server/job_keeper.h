@@ -127,6 +127,8 @@ class JobKeeper {
     std::shared_ptr<ServerJob> job;
     // Nobody wants the entry any more: it is not in entries_. Set under mu_.
     const std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    // When a step of its opening ended last, in ns of the timer.
+    const std::shared_ptr<std::atomic<int64_t>> stepped = std::make_shared<std::atomic<int64_t>>(0);
   };
   using EntryPtr = std::shared_ptr<Entry>;
   using Begins = JobWork::Begins;

@@ -29,13 +29,15 @@
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/chains/chain_machine.h"
 #include "scheduler/job/chains/copy_view.h"
-#include "scheduler/job/concerns.h"
+#include "scheduler/job/concerns/concerns.h"
+#include "scheduler/job/concerns/job_view.h"
+#include "scheduler/job/concerns/slow_workers.h"
+#include "scheduler/job/concerns/stuck.h"
 #include "scheduler/job/cuts/cut_coordinator.h"
 #include "scheduler/job/cuts/cut_progress.h"
 #include "scheduler/job/events.h"
 #include "scheduler/job/file_work.h"
 #include "scheduler/job/recovery_coordinator.h"
-#include "scheduler/job/slow_workers.h"
 #include "scheduler/job/task_ledger.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/placement.h"
@@ -332,18 +334,11 @@ class JobMachine {
   int SlotOf(const Node& node, const ServerJobReport& report) const;
   google::protobuf::RepeatedPtrField<Trouble> TroublesOf(const std::string& node) const;
   bool OnCopyReport(int slot, const Node& node, const ServerJobReport& report, absl::Time now);
-  void AddChain(const Membership& members, int slot, int place, ServerJobDirective& out) const;
-  void AddCopies(const Membership& members, int slot, ShardServer& out) const;
   absl::Duration Patience(absl::Duration lease) const;
 
   // machine_concerns.cc
+  JobView ViewOf(const Membership& members) const;
   void LookAround(const ClusterView& cluster, absl::Time now);
-  void FindSlowWorkers(absl::Time now, std::vector<Concern>& out) const;
-  void FindTroubles(std::vector<Concern>& out) const;
-  void FindSilentServers(const Membership& members, absl::Time now,
-                         std::vector<Concern>& out) const;
-  void FindUnreachable(const Membership& members, absl::Time now, std::vector<Concern>& out) const;
-  void FindStuck(absl::Time now, std::vector<Concern>& out);
 
   // machine_cuts.cc
   bool EarlierCutsAreOver() const;
@@ -424,10 +419,7 @@ class JobMachine {
   std::map<std::string, absl::Time> failed_copies_;  // by server: not to have one again before
   SlowWorkers slow_workers_;
   Concerns concerns_;
-  struct {
-    uint64_t progress = 0, generation = 0;
-    std::optional<absl::Time> since;
-  } last_move_;  // of what Progress says
+  StuckWatch stuck_;
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;
   mutable uint32_t need_shards_ = 0;

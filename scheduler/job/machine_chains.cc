@@ -27,6 +27,67 @@ std::string JobMachine::ShardsOf(int slot) const {
   return absl::StrCat("shards ", *first, "-", *last);
 }
 
+std::vector<std::string> JobMachine::Holders() const {
+  std::vector<std::string> holders;
+  for (const ServerSlot& slot : state_.servers()) {
+    if (!slot.has_chain()) holders.push_back(slot.name());
+    for (const CopyRecord& member : slot.chain().members()) holders.push_back(member.server());
+    if (slot.chain().has_joining()) holders.push_back(slot.chain().joining().server());
+  }
+  return holders;
+}
+
+bool JobMachine::LacksCopies() const {
+  const auto lacks = [](const ServerSlot& slot) { return slot.chain().short_since_unix_ms() != 0; };
+  return !over() && std::any_of(state_.servers().begin(), state_.servers().end(), lacks);
+}
+
+// -1: the node has no part in it.
+int JobMachine::SlotOf(const Node& node, const ServerJobReport& report) const {
+  const std::string& name = node.record.name();
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    const ServerSlot& slot = state_.servers(i);
+    if (!slot.has_chain() && slot.name() == name) return i;
+    const bool meant = static_cast<int>(report.server_index()) == i;
+    if (meant && FindCopy(slot.chain(), name) != nullptr) return i;
+  }
+  return -1;
+}
+
+google::protobuf::RepeatedPtrField<Trouble> JobMachine::TroublesOf(const std::string& node) const {
+  google::protobuf::RepeatedPtrField<Trouble> all;
+  for (const ServerView& view : servers_) {
+    const auto copy = view.chain.copies.find(node);
+    if (copy != view.chain.copies.end()) all.MergeFrom(copy->second.last.troubles());
+  }
+  return all;
+}
+
+// Whether the slot's head says something that is more than its being there.
+bool JobMachine::OnCopyReport(int slot, const Node& node, const ServerJobReport& report,
+                              absl::Time now) {
+  const std::string& name = node.record.name();
+  CopyView& view = servers_[slot].chain.copies[name];
+  CopyRecord& copy = *FindCopy(*state_.mutable_servers(slot)->mutable_chain(), name);
+  if (view.session != node.record.session()) return false;
+  const bool head = state_.servers(slot).name() == name;
+  switch (HearCopy(node, report, state_.generation(), !state_.restore_from().empty(), now, copy,
+                   view)) {
+    case CopyWord::kNothing:
+    case CopyWord::kLost:
+      return false;
+    case CopyWord::kOpening:
+      return head;
+    case CopyWord::kWaits:
+      if (!head) SayAgain("ServerWaits", view.waits, now);
+      return head;
+    case CopyWord::kOpen:
+      break;
+  }
+  if (!head) SayTroubles(name, TroublesOf(name), now);
+  return head;
+}
+
 absl::Duration JobMachine::Patience(absl::Duration lease) const {
   const absl::Duration given = spec::ReplaceAfter(job().recovery(), absl::ZeroDuration());
   return given > absl::ZeroDuration() ? std::max(lease, given) : lease * (1 + kReturnLeases);
@@ -161,17 +222,7 @@ void JobMachine::Configure(const Membership& members, int slot, const ChainChang
     state_.set_map_epoch(change.next.chain_epoch());
     if (!bsp()) AbortCuts();
   }
-  const std::set<std::string> there = ServersOf(change.next);
-  std::erase_if(servers_[slot].chain.copies,
-                [&there](const auto& copy) { return !there.contains(copy.first); });
-  std::erase_if(servers_[slot].chain.troubled,
-                [&there](const std::string& name) { return !there.contains(name); });
-  // Of the copy after it the last member speaks anew.
-  if (change.next.has_joining() && !before.has_joining()) {
-    const CopyRecord& last = change.next.members(change.next.members_size() - 1);
-    servers_[slot].chain.copies[last.server()].last.mutable_copy()->clear_next_ends();
-    servers_[slot].chain.copies[change.next.joining().server()] = {};
-  }
+  TakeChange(before, change.next, servers_[slot].chain);
   SeeCopies(members, record.chain(), now, servers_[slot].chain);
   if (record.name() != change.next.members(0).server()) Promote(slot);
   Say(change.reason, change.text, now);

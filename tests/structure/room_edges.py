@@ -90,11 +90,13 @@ ALLOWED = {
     "scheduler": ["scheduler/job", "scheduler/nodes", "scheduler/state", "scheduler/store"],
     "scheduler/job": [
         "scheduler/job/chains",
+        "scheduler/job/concerns",
         "scheduler/job/cuts",
         "scheduler/nodes",
         "scheduler/state",
     ],
     "scheduler/job/chains": ["scheduler/nodes", "scheduler/state"],
+    "scheduler/job/concerns": ["scheduler/nodes", "scheduler/state"],
     "scheduler/job/cuts": ["scheduler/state"],
     "scheduler/nodes": ["scheduler/state"],
     "scheduler/state": [],

@@ -52,6 +52,9 @@ void SeeCopies(const Membership& members, const ChainRecord& chain, absl::Time n
 void NoteTrouble(const Membership& members, const ChainRecord& chain, uint64_t generation,
                  absl::Time now, ChainView& view);
 
+// What is known after a change: nothing of who left, and nothing yet of who joins.
+void TakeChange(const ChainRecord& before, const ChainRecord& next, ChainView& view);
+
 // `generation`: the job's. A process that has just begun, or says OPENING, is waited for, as long
 // as nothing keeps it from that: a lease after it first said what does, or after it began to open
 // anew what it had open, or after it began and said nothing of the copy, it is overdue.

@@ -17,6 +17,9 @@ JobView JobMachine::ViewOf(const Membership& members) const {
   view.bsp = bsp();
   for (int i = 0; i < state_.servers_size(); ++i) {
     view.servers.push_back({state_.servers(i).name(), &servers_[i].last});
+    for (const auto& [name, copy] : servers_[i].chain.copies) {
+      if (name != state_.servers(i).name()) view.copies.push_back({name, &copy.last});
+    }
   }
   for (int i = 0; i < state_.workers_size(); ++i) {
     view.workers.push_back({state_.workers(i).name(), &workers_[i].last});

@@ -58,12 +58,14 @@ void FindTroubles(const JobView& job, std::vector<Concern>& out) {
     c.set_reason(trouble.reason());
     c.set_since_unix_ms(trouble.since_unix_ms());
     c.set_who(NameOf(WORKER, trouble.node()));
-    for (const JobView::Server& server : job.servers) {
-      if (server.name != trouble.node()) continue;
-      c.set_who(NameOf(SERVER, trouble.node()));
-      const auto& told = server.last->troubles();
-      const auto it = std::find_if(told.begin(), told.end(), is_it);
-      if (it != told.end()) c.set_known_by(it->message());
+    for (const auto* servers : {&job.copies, &job.servers}) {
+      for (const JobView::Server& server : *servers) {
+        if (server.name != trouble.node()) continue;
+        c.set_who(NameOf(SERVER, trouble.node()));
+        const auto& told = server.last->troubles();
+        const auto it = std::find_if(told.begin(), told.end(), is_it);
+        if (it != told.end()) c.set_known_by(it->message());
+      }
     }
     for (const JobView::Worker& worker : job.workers) {
       if (worker.name != trouble.node()) continue;

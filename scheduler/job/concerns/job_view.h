@@ -27,6 +27,7 @@ struct JobView {
   };
   const Membership* members = nullptr;
   std::vector<Server> servers;  // heads, by slot
+  std::vector<Server> copies;   // of the same shards, on other servers
   std::vector<Worker> workers;  // by slot
   std::set<std::string> nodes;  // all that have a part in it, servers with copies as well
   const google::protobuf::RepeatedPtrField<StandingTrouble>* troubles = nullptr;

@@ -166,6 +166,22 @@ TEST_CASE("the word of a copy that is not full sends nobody away", "[scheduler][
   CHECK(cluster.job().rollbacks() == 0);
 }
 
+TEST_CASE("what troubles a copy that is no head is told of a server", "[scheduler][chains]") {
+  CopiesCluster cluster("ab", 1);
+  Train(cluster);
+  NodeReport report = cluster.Report("s1");
+  REQUIRE(report.server_jobs_size() == 1);
+  Trouble& trouble = *report.mutable_server_jobs(0)->add_troubles();
+  trouble.set_reason("ImageDamaged");
+  trouble.set_message("server s2 could not load it");
+  cluster.Deliver(report);
+  const JobStatus status = cluster.state().Status(1, cluster.now());
+  REQUIRE(status.concerns_size() == 1);
+  CHECK(status.concerns(0).reason() == "ImageDamaged");
+  CHECK(status.concerns(0).who() == "server/s1");
+  CHECK(status.concerns(0).known_by() == "server s2 could not load it");
+}
+
 TEST_CASE("a scheduler with older records gives no epoch of a chain twice", "[scheduler][chains]") {
   CopiesCluster cluster("abcd", 1);
   Train(cluster);

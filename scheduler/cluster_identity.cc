@@ -100,7 +100,13 @@ std::string ClusterState::WhatIsLater(const NodeReport& report) const {
     if (job == nullptr || j.generation() <= job->state().generation()) return;
     later = absl::StrCat("generation ", j.generation(), " of job ", j.job_uid());
   };
-  for (const ServerJobReport& j : report.server_jobs()) look(j);
+  for (const ServerJobReport& j : report.server_jobs()) {
+    look(j);
+    const JobMachine* const job = Machine(j.job(), j.job_uid());
+    if (job == nullptr || j.generation() != job->state().generation()) continue;
+    if (j.copy().chain_epoch() <= job->state().map_epoch()) continue;
+    later = absl::StrCat("epoch ", j.copy().chain_epoch(), " of a chain of job ", j.job_uid());
+  }
   for (const WorkerJobReport& j : report.worker_jobs()) look(j);
   return later;
 }
@@ -140,7 +146,9 @@ void ClusterState::GoOn(const FoundByJob& found, absl::Time now, StartId drawn) 
               "again from their newest checkpoints, and what it knows nothing of is kept");
   for (const auto& [id, job] : jobs_) {
     const auto its = found.find(id);
-    job->GoOnFromCopy(heard.GenerationAfter(job->spec().job_uid(), job->state().generation()),
+    const std::string& uid = job->spec().job_uid();
+    job->GoOnFromCopy(heard.GenerationAfter(uid, job->state().generation()),
+                      heard.MapEpochFrom(uid, job->state().map_epoch()),
                       its == found.end() ? FoundInDirectory() : its->second, now);
   }
   Started(now, drawn);

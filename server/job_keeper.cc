@@ -24,6 +24,9 @@
 namespace strata::server {
 namespace {
 
+// Between two steps of an opening lies an image at most: whatever takes longer does not come back.
+constexpr absl::Duration kSteplessAfter = absl::Minutes(5);
+
 // Errors that no later try can mend. A place that may not be written is one for a job that begins,
 // whose user waits and can name another; a job that was open here is not given up for it.
 bool IsFinal(const absl::Status& s, bool was_open) {
@@ -197,6 +200,7 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopenin
   entry->message = reopening.why;
   entry->root = RootFor(directive);
   entry->directive = directive;
+  *entry->stepped = absl::ToUnixNanos(options_.job.timer->Now());
   {
     MutexLock lock(&mu_);
     kept_.erase(entry->identity);
@@ -238,7 +242,12 @@ absl::StatusOr<JobPlan> JobKeeper::Plan(const EntryPtr& entry,
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
   plan->server = options_.name;
-  plan->cancelled = [flag = entry->cancelled] { return flag->load(); };
+  plan->boot_id = options_.boot_id;
+  plan->cancelled = [flag = entry->cancelled, stepped = entry->stepped,
+                     timer = options_.job.timer] {
+    *stepped = absl::ToUnixNanos(timer->Now());
+    return flag->load();
+  };
   return plan;
 }
 
@@ -370,6 +379,12 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     report.set_generation(entry->generation.value);
     report.set_state(entry->state);
     report.set_message(entry->message);
+    const absl::Duration still =
+        options_.job.timer->Now() - absl::FromUnixNanos(entry->stepped->load());
+    if (entry->message.empty() && still > kSteplessAfter) {
+      report.set_message(absl::StrCat("no step of the opening has ended for five minutes; see ",
+                                      "whether files below ", entry->root, " answer"));
+    }
     ReportHang(entry->identity, report);
     reports.push_back(std::move(report));
   }

@@ -45,8 +45,9 @@ namespace strata::server {
 class JobKeeper {
  public:
   struct Options {
-    std::string root;  // of jobs that name no directory
-    std::string name;  // of the server: its folder below a directory that a job names
+    std::string root;     // of jobs that name no directory
+    std::string name;     // of the server: its folder below a directory that a job names
+    std::string boot_id;  // of this machine's start (server/job/boot_note.h); empty: not known
     uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
     uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
     // The GPU of this server; null: it has none.
@@ -126,6 +127,8 @@ class JobKeeper {
     std::shared_ptr<ServerJob> job;
     // Nobody wants the entry any more: it is not in entries_. Set under mu_.
     const std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    // When a step of its opening ended last, in ns of the timer.
+    const std::shared_ptr<std::atomic<int64_t>> stepped = std::make_shared<std::atomic<int64_t>>(0);
   };
   using EntryPtr = std::shared_ptr<Entry>;
   using Begins = JobWork::Begins;

@@ -107,6 +107,7 @@ class ServerImpl : public Server {
     JobKeeper::Options keeper;
     keeper.root = options_.directory;
     keeper.name = options_.name;
+    keeper.boot_id = options_.boot_id;
     keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.make_gpu = options_.make_gpu;

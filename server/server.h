@@ -67,6 +67,9 @@ struct ServerOptions {
   uint64_t machine_bytes = 0;
   uint64_t disk_bytes = 0;
   uint64_t gpu_bytes = 0;
+  // Of this machine's start (MachineId of proto/runtime/files/machine_id.h): a copy whose log was
+  // open under another one may lack its end. Empty: not known.
+  std::string boot_id = {};
   // Which file system `directory` is on (proto/runtime/files/machine_id.h); empty: what is there is
   // not looked at, and not counted where disk_bytes is 0.
   std::string disk_id = {};

@@ -142,6 +142,7 @@ int Run(const Flags& flags, const char* program) {
   options.memory_bytes = BytesOf(flags.memory_bytes);
   options.disk_bytes = BytesOf(flags.disk_bytes);
   options.machine_bytes = machine.memory_bytes;
+  options.boot_id = machine.host;
   options.disk_id = DiskId(machine.host, flags.directory);
   options.machine_id = flags.machine_id.empty() ? machine.id : flags.machine_id;
   options.zone = flags.zone;

@@ -60,7 +60,7 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
   for (const ServerSlot& slot : state_.servers()) {
     ServerView& view = servers_.emplace_back(ServerView{.session = slot.opened_session()});
     for (const CopyRecord& copy : slot.chain().members()) {
-      view.copies[copy.server()].session = copy.opened_session();
+      view.chain.copies[copy.server()].session = copy.opened_session();
     }
   }
   workers_.resize(state_.workers_size());

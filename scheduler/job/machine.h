@@ -28,13 +28,16 @@
 #include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/chains/chain_machine.h"
-#include "scheduler/job/concerns.h"
+#include "scheduler/job/chains/copy_view.h"
+#include "scheduler/job/concerns/concerns.h"
+#include "scheduler/job/concerns/job_view.h"
+#include "scheduler/job/concerns/slow_workers.h"
+#include "scheduler/job/concerns/stuck.h"
 #include "scheduler/job/cuts/cut_coordinator.h"
 #include "scheduler/job/cuts/cut_progress.h"
 #include "scheduler/job/events.h"
 #include "scheduler/job/file_work.h"
 #include "scheduler/job/recovery_coordinator.h"
-#include "scheduler/job/slow_workers.h"
 #include "scheduler/job/task_ledger.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/placement.h"
@@ -147,11 +150,12 @@ class JobMachine {
   // A process of that name which held the job is gone from sight, and may live.
   void MayBeWrittenBy(absl::string_view server);
   // The records come from an older copy: nothing is removed or written on their word, and a job
-  // that goes on begins `generation` (above all that were ever given out) from the newest
-  // checkpoint of `found` (its own that are there). An error ends it: there is a newer one, which
-  // it may not pass over. Before any other event.
-  void GoOnFromCopy(uint64_t generation, const absl::StatusOr<FoundInDirectory>& found,
-                    absl::Time now);
+  // that goes on begins `generation` (above all that were ever given out), with chains from
+  // `map_epoch` on (likewise, as far as servers were heard), from the newest checkpoint of `found`
+  // (its own that are there). An error ends it: there is a newer one, which it may not pass over.
+  // Before any other event.
+  void GoOnFromCopy(uint64_t generation, uint64_t map_epoch,
+                    const absl::StatusOr<FoundInDirectory>& found, absl::Time now);
 
   // The job was adopted, and its copies on servers are kept as they are: until it trains, and after
   // that only if it ended before.
@@ -199,20 +203,11 @@ class JobMachine {
   void Reserve(Rooms& rooms) const;
 
  private:
-  struct CopyView {  // of one copy, by server; likewise
-    uint64_t session = 0;
-    ServerJobReport last;
-    bool lost = false, failed = false, unread = false;  // LOST or FAILED; of the checkpoint
-    std::string why, waits;                             // what it said then; why it tries again
-    uint64_t reports = 0;                               // of this process
-    uint64_t counted = 0;                               // those before the last news of trouble
-  };
   struct ServerView {  // by server slot; repeated by servers, so not recorded
     uint64_t session = 0;
     ServerJobReport last;
     std::string unread, waits;  // its words: on the checkpoint to start from; why it tries again
-    std::map<std::string, CopyView> copies = {};  // where the slot has copies
-    std::set<std::string> troubled = {};          // those with which something was wrong
+    ChainView chain = {};       // where the slot has copies
   };
   struct WorkerView {  // by worker slot
     WorkerJobReport last;
@@ -326,12 +321,8 @@ class JobMachine {
   std::vector<std::string> FreeChain(const ClusterView& cluster, int slot) const;
   void BeginChain(const ClusterView& cluster, const std::vector<std::string>& servers, int slot,
                   absl::Time now);
-  bool NamedClosed(const Membership& members, int slot, const std::string& server) const;
-  CopyFacts FactsOf(const Membership& members, int slot, const CopyRecord& copy) const;
   ChainFacts ChainFactsOf(const ClusterView& cluster, int slot, absl::Time now);
   std::optional<CopyRecord> CopyCandidate(const ClusterView& cluster, int slot, absl::Time now);
-  void SeeCopies(const Membership& members, int slot);
-  void NoteTrouble(const Membership& members, int slot);
   void Configure(const Membership& members, int slot, const ChainChange& change, absl::Time now);
   void Promote(int slot);
   bool WatchCopies(const ClusterView& cluster, int slot, absl::Time now,
@@ -343,18 +334,11 @@ class JobMachine {
   int SlotOf(const Node& node, const ServerJobReport& report) const;
   google::protobuf::RepeatedPtrField<Trouble> TroublesOf(const std::string& node) const;
   bool OnCopyReport(int slot, const Node& node, const ServerJobReport& report, absl::Time now);
-  void AddChain(const Membership& members, int slot, int place, ServerJobDirective& out) const;
-  void AddCopies(const Membership& members, int slot, ShardServer& out) const;
   absl::Duration Patience(absl::Duration lease) const;
 
   // machine_concerns.cc
+  JobView ViewOf(const Membership& members) const;
   void LookAround(const ClusterView& cluster, absl::Time now);
-  void FindSlowWorkers(absl::Time now, std::vector<Concern>& out) const;
-  void FindTroubles(std::vector<Concern>& out) const;
-  void FindSilentServers(const Membership& members, absl::Time now,
-                         std::vector<Concern>& out) const;
-  void FindUnreachable(const Membership& members, absl::Time now, std::vector<Concern>& out) const;
-  void FindStuck(absl::Time now, std::vector<Concern>& out);
 
   // machine_cuts.cc
   bool EarlierCutsAreOver() const;
@@ -435,10 +419,7 @@ class JobMachine {
   std::map<std::string, absl::Time> failed_copies_;  // by server: not to have one again before
   SlowWorkers slow_workers_;
   Concerns concerns_;
-  struct {
-    uint64_t progress = 0, generation = 0;
-    std::optional<absl::Time> since;
-  } last_move_;  // of what Progress says
+  StuckWatch stuck_;
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;
   mutable uint32_t need_shards_ = 0;

@@ -11,22 +11,12 @@
 #include "absl/strings/str_join.h"
 #include "proto/job/storage_spec.h"
 #include "scheduler/job/chains/chain_machine.h"
+#include "scheduler/job/chains/copy_view.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/nodes/placement.h"
 #include "scheduler/nodes/troubles.h"
 
 namespace strata::scheduler {
-namespace {
-
-std::set<std::string> ServersOf(const ChainRecord& chain) {
-  std::set<std::string> servers;
-  for (const CopyRecord& member : chain.members()) servers.insert(member.server());
-  if (chain.has_joining()) servers.insert(chain.joining().server());
-  return servers;
-}
-
-}  // namespace
-
 std::string JobMachine::ShardsOf(int slot) const {
   std::vector<uint32_t> shards;
   for (const ShardAssignment& s : state_.shards()) {
@@ -35,6 +25,67 @@ std::string JobMachine::ShardsOf(int slot) const {
   if (shards.size() < 2) return absl::StrCat("shard ", shards.empty() ? 0 : shards.front());
   const auto [first, last] = std::minmax_element(shards.begin(), shards.end());
   return absl::StrCat("shards ", *first, "-", *last);
+}
+
+std::vector<std::string> JobMachine::Holders() const {
+  std::vector<std::string> holders;
+  for (const ServerSlot& slot : state_.servers()) {
+    if (!slot.has_chain()) holders.push_back(slot.name());
+    for (const CopyRecord& member : slot.chain().members()) holders.push_back(member.server());
+    if (slot.chain().has_joining()) holders.push_back(slot.chain().joining().server());
+  }
+  return holders;
+}
+
+bool JobMachine::LacksCopies() const {
+  const auto lacks = [](const ServerSlot& slot) { return slot.chain().short_since_unix_ms() != 0; };
+  return !over() && std::any_of(state_.servers().begin(), state_.servers().end(), lacks);
+}
+
+// -1: the node has no part in it.
+int JobMachine::SlotOf(const Node& node, const ServerJobReport& report) const {
+  const std::string& name = node.record.name();
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    const ServerSlot& slot = state_.servers(i);
+    if (!slot.has_chain() && slot.name() == name) return i;
+    const bool meant = static_cast<int>(report.server_index()) == i;
+    if (meant && FindCopy(slot.chain(), name) != nullptr) return i;
+  }
+  return -1;
+}
+
+google::protobuf::RepeatedPtrField<Trouble> JobMachine::TroublesOf(const std::string& node) const {
+  google::protobuf::RepeatedPtrField<Trouble> all;
+  for (const ServerView& view : servers_) {
+    const auto copy = view.chain.copies.find(node);
+    if (copy != view.chain.copies.end()) all.MergeFrom(copy->second.last.troubles());
+  }
+  return all;
+}
+
+// Whether the slot's head says something that is more than its being there.
+bool JobMachine::OnCopyReport(int slot, const Node& node, const ServerJobReport& report,
+                              absl::Time now) {
+  const std::string& name = node.record.name();
+  CopyView& view = servers_[slot].chain.copies[name];
+  CopyRecord& copy = *FindCopy(*state_.mutable_servers(slot)->mutable_chain(), name);
+  if (view.session != node.record.session()) return false;
+  const bool head = state_.servers(slot).name() == name;
+  switch (HearCopy(node, report, state_.generation(), !state_.restore_from().empty(), now, copy,
+                   view)) {
+    case CopyWord::kNothing:
+    case CopyWord::kLost:
+      return false;
+    case CopyWord::kOpening:
+      return head;
+    case CopyWord::kWaits:
+      if (!head) SayAgain("ServerWaits", view.waits, now);
+      return head;
+    case CopyWord::kOpen:
+      break;
+  }
+  if (!head) SayTroubles(name, TroublesOf(name), now);
+  return head;
 }
 
 absl::Duration JobMachine::Patience(absl::Duration lease) const {
@@ -108,58 +159,19 @@ void JobMachine::BeginChain(const ClusterView& cluster, const std::vector<std::s
     CopyRecord* const copy = chain.add_members();
     copy->set_server(name);
     copy->set_log_id(cluster.draw_log_id());
-    servers_[slot].copies[name] = {};
+    servers_[slot].chain.copies[name] = {};
   }
   NoteShort(job().storage().replicas(), absl::ToUnixMillis(now), chain);
 }
 
-// Whether another copy says that the connection of the process which has this name now was closed.
-bool JobMachine::NamedClosed(const Membership& members, int slot, const std::string& server) const {
-  const Node* const node = members.Find(server, SERVER);
-  if (node == nullptr) return false;
-  const auto names_it = [&](const PeerTrouble& peer) {
-    return peer.kind() == PeerTrouble::CLOSED && peer.role() == SERVER && peer.name() == server &&
-           peer.incarnation() == node->record.incarnation();
-  };
-  const auto says_so = [&](const CopyRecord& other) {
-    const Node* const by = members.Find(other.server(), SERVER);
-    const bool speaks = other.server() != server && by != nullptr && by->alive;
-    return speaks && std::any_of(by->peers.begin(), by->peers.end(), names_it);
-  };
-  const ChainRecord& chain = state_.servers(slot).chain();
-  return (chain.has_joining() && says_so(chain.joining())) ||
-         std::any_of(chain.members().begin(), chain.members().end(), says_so);
-}
-
-CopyFacts JobMachine::FactsOf(const Membership& members, int slot, const CopyRecord& copy) const {
-  const Node* const node = members.Find(copy.server(), SERVER);
-  const ChainRecord& chain = state_.servers(slot).chain();
-  const bool joins = chain.has_joining() && chain.joining().server() == copy.server();
-  const bool had = copy.opened_generation() == state_.generation();
-  const bool same = node != nullptr && copy.opened_session() == node->record.session();
-  CopyFacts facts;
-  facts.alive = node != nullptr && node->alive;
-  facts.opened = had && same;
-  facts.restarted = node != nullptr && (had || joins) && !same;
-  facts.closed = NamedClosed(members, slot, copy.server());
-  const auto found = servers_[slot].copies.find(copy.server());
-  if (found == servers_[slot].copies.end()) return facts;
-  const CopyView& view = found->second;
-  facts.lost = view.lost;
-  facts.why = view.why;
-  facts.answered = view.reports > view.counted;
-  const CopyReport& report = view.last.copy();
-  if (report.log_id() == copy.log_id() && !copy.log_id().empty()) facts.report = &report;
-  return facts;
-}
-
 ChainFacts JobMachine::ChainFactsOf(const ClusterView& cluster, int slot, absl::Time now) {
   const ChainRecord& chain = state_.servers(slot).chain();
+  const auto of = [&](const CopyRecord& copy) {
+    return FactsOf(*cluster.members, chain, state_.generation(), copy, servers_[slot].chain, now);
+  };
   ChainFacts facts;
-  for (const CopyRecord& member : chain.members()) {
-    facts.members.push_back(FactsOf(*cluster.members, slot, member));
-  }
-  if (chain.has_joining()) facts.joining = FactsOf(*cluster.members, slot, chain.joining());
+  for (const CopyRecord& member : chain.members()) facts.members.push_back(of(member));
+  if (chain.has_joining()) facts.joining = of(chain.joining());
   facts.replicas = job().storage().replicas();
   facts.bsp = bsp();
   facts.candidate = [this, &cluster, slot, now] { return CopyCandidate(cluster, slot, now); };
@@ -181,7 +193,7 @@ std::optional<CopyRecord> JobMachine::CopyCandidate(const ClusterView& cluster, 
   }
   std::vector<Candidate> live = CopyCandidates(cluster);
   std::erase_if(live, [&](const Candidate& c) {
-    return failed_copies_.contains(c.name) || NamedClosed(*cluster.members, slot, c.name);
+    return failed_copies_.contains(c.name) || NamedClosed(*cluster.members, chain, c.name);
   });
   const std::string name = ChooseCopy(live, zones, state_.servers(slot).name(), NeedNow(cluster));
   if (name.empty()) return std::nullopt;
@@ -191,41 +203,6 @@ std::optional<CopyRecord> JobMachine::CopyCandidate(const ClusterView& cluster, 
   // The process that is to have it: another one of that name begins anew.
   copy.set_opened_session(cluster.members->Find(name)->record.session());
   return copy;
-}
-
-// Words of a process that is gone count no more.
-void JobMachine::SeeCopies(const Membership& members, int slot) {
-  for (const std::string& name : ServersOf(state_.servers(slot).chain())) {
-    const Node* const node = members.Find(name, SERVER);
-    const uint64_t session = node == nullptr ? 0 : node->record.session();
-    CopyView& view = servers_[slot].copies[name];
-    if (view.session != session) view = CopyView{.session = session};
-  }
-}
-
-// With each copy that something is newly wrong with, the others are to be heard of once more before
-// it leaves by their word: several may have died at once. Who says that it saw it end is alive.
-void JobMachine::NoteTrouble(const Membership& members, int slot) {
-  ServerView& view = servers_[slot];
-  const ChainRecord& chain = state_.servers(slot).chain();
-  std::set<std::string> troubled, fresh;
-  for (const std::string& name : ServersOf(chain)) {
-    const CopyFacts copy = FactsOf(members, slot, *FindCopy(chain, name));
-    if (copy.alive && !copy.restarted && !copy.closed && !copy.lost) continue;
-    troubled.insert(name);
-    if (!view.troubled.contains(name)) fresh.insert(name);
-  }
-  view.troubled = troubled;
-  if (fresh.empty()) return;
-  for (auto& [name, copy] : view.copies) {
-    const Node* const node = members.Find(name, SERVER);
-    const bool names_one =
-        node != nullptr && !troubled.contains(name) &&
-        std::any_of(node->peers.begin(), node->peers.end(), [&fresh](const PeerTrouble& peer) {
-          return peer.kind() == PeerTrouble::CLOSED && fresh.contains(peer.name());
-        });
-    copy.counted = copy.reports - (names_one && copy.reports > 0 ? 1 : 0);
-  }
 }
 
 void JobMachine::Configure(const Membership& members, int slot, const ChainChange& change,
@@ -245,18 +222,8 @@ void JobMachine::Configure(const Membership& members, int slot, const ChainChang
     state_.set_map_epoch(change.next.chain_epoch());
     if (!bsp()) AbortCuts();
   }
-  const std::set<std::string> there = ServersOf(change.next);
-  std::erase_if(servers_[slot].copies,
-                [&there](const auto& copy) { return !there.contains(copy.first); });
-  std::erase_if(servers_[slot].troubled,
-                [&there](const std::string& name) { return !there.contains(name); });
-  // Of the copy after it the last member speaks anew.
-  if (change.next.has_joining() && !before.has_joining()) {
-    const CopyRecord& last = change.next.members(change.next.members_size() - 1);
-    servers_[slot].copies[last.server()].last.mutable_copy()->clear_next_ends();
-    servers_[slot].copies[change.next.joining().server()] = {};
-  }
-  SeeCopies(members, slot);
+  TakeChange(before, change.next, servers_[slot].chain);
+  SeeCopies(members, record.chain(), now, servers_[slot].chain);
   if (record.name() != change.next.members(0).server()) Promote(slot);
   Say(change.reason, change.text, now);
 }
@@ -273,7 +240,7 @@ void JobMachine::Promote(int slot) {
   state_.set_left_writers(true);
   if (!Hosts(before)) ForgetTroubles(before, *state_.mutable_troubles());
   ServerView& view = servers_[slot];
-  const CopyView& copy = view.copies[head.server()];
+  const CopyView& copy = view.chain.copies[head.server()];
   view.session = copy.session;
   view.last = copy.last;
   view.last.clear_cuts();
@@ -286,8 +253,9 @@ void JobMachine::Promote(int slot) {
 
 bool JobMachine::WatchCopies(const ClusterView& cluster, int slot, absl::Time now,
                              std::vector<std::string>& lost) {
-  SeeCopies(*cluster.members, slot);
-  NoteTrouble(*cluster.members, slot);
+  ChainView& view = servers_[slot].chain;
+  SeeCopies(*cluster.members, state_.servers(slot).chain(), now, view);
+  NoteTrouble(*cluster.members, state_.servers(slot).chain(), state_.generation(), now, view);
   while (true) {
     const ChainFacts facts = ChainFactsOf(cluster, slot, now);
     const ChainRecord& chain = state_.servers(slot).chain();
@@ -314,7 +282,7 @@ bool JobMachine::CopiesAreLost(int slot, absl::Time now) {
   bool unread = true;
   const ChainRecord& chain = state_.servers(slot).chain();
   for (int i = 0; i < static_cast<int>(chain.full()); ++i) {
-    const CopyView& copy = servers_[slot].copies[chain.members(i).server()];
+    const CopyView& copy = servers_[slot].chain.copies[chain.members(i).server()];
     if (copy.failed) {
       End(FAILED, "ServerFailed", copy.why, now);
       return true;
@@ -342,7 +310,7 @@ bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time 
   std::vector<AwayCopy> away;
   for (int i = 0; i < static_cast<int>(chain.full()); ++i) {
     const CopyRecord& copy = chain.members(i);
-    const CopyView& view = servers_[slot].copies[copy.server()];
+    const CopyView& view = servers_[slot].chain.copies[copy.server()];
     const Node* const node = cluster.members->Find(copy.server(), SERVER);
     away.push_back({copy.server(), node == nullptr ? absl::InfinitePast() : node->last_seen,
                     view.lost ? view.why : ""});

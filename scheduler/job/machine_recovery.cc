@@ -304,7 +304,8 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   for (WorkerView& view : workers_) view = {};
   for (int i = 0; i < state_.servers_size(); ++i) {
     ServerView fresh{.session = servers_[i].session};
-    for (const auto& [name, copy] : servers_[i].copies) fresh.copies[name].session = copy.session;
+    for (const auto& [name, copy] : servers_[i].chain.copies)
+      fresh.chain.copies[name].session = copy.session;
     servers_[i] = std::move(fresh);
     if (!state_.servers(i).has_chain()) continue;
     BeginChainAnew(job().storage().replicas(), *state_.mutable_servers(i)->mutable_chain());
@@ -327,6 +328,11 @@ void JobMachine::SayTroubles(absl::string_view node,
 }
 
 void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now) {
+  // Of a generation that a scheduler began whose records are gone: its epochs are nobody's any
+  // more.
+  if (Replicated() && !over() && report.generation() < state_.generation()) {
+    state_.set_map_epoch(std::max(state_.map_epoch(), report.copy().chain_epoch()));
+  }
   if (over() || report.generation() != state_.generation() || !cuts_) return;
   const int slot = SlotOf(node, report);
   if (slot < 0) return;

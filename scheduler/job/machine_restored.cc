@@ -28,8 +28,8 @@ void TakeFound(const std::vector<CheckpointRecord>& found, const JobStateRecord&
 
 }  // namespace
 
-void JobMachine::GoOnFromCopy(uint64_t generation, const absl::StatusOr<FoundInDirectory>& found,
-                              absl::Time now) {
+void JobMachine::GoOnFromCopy(uint64_t generation, uint64_t map_epoch,
+                              const absl::StatusOr<FoundInDirectory>& found, absl::Time now) {
   // What was to be removed or written then may be something else by now.
   work_.clear();
   state_.clear_removing();
@@ -46,6 +46,12 @@ void JobMachine::GoOnFromCopy(uint64_t generation, const absl::StatusOr<FoundInD
         now);
   }
   state_.set_replacing(true);
+  if (map_epoch > state_.map_epoch()) {
+    state_.set_map_epoch(map_epoch);
+    for (ServerSlot& slot : *state_.mutable_servers()) {
+      if (slot.has_chain()) slot.mutable_chain()->set_chain_epoch(map_epoch);
+    }
+  }
   if (!found.ok()) {
     state_.set_generation(generation);
     return End(FAILED, "CheckpointDoesNotFit", found.status().message(), now);

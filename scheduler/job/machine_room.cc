@@ -147,7 +147,7 @@ std::vector<std::pair<std::string, const ServerJobReport*>> JobMachine::LastOfCo
   for (int i = 0; i < state_.servers_size(); ++i) {
     const ServerView& view = servers_[static_cast<size_t>(i)];
     if (!state_.servers(i).has_chain()) all.emplace_back(state_.servers(i).name(), &view.last);
-    for (const auto& [name, copy] : view.copies) all.emplace_back(name, &copy.last);
+    for (const auto& [name, copy] : view.chain.copies) all.emplace_back(name, &copy.last);
   }
   return all;
 }

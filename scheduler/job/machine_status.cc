@@ -11,6 +11,7 @@
 #include "proto/job/schema/schema_vocabulary.h"
 #include "proto/job/tables/life_cycle_spec.h"
 #include "scheduler/job/input_listing.h"
+#include "scheduler/job/chains/chain_words.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/progress.h"
 #include "scheduler/nodes/placement.h"
@@ -244,7 +245,7 @@ JobShards JobMachine::Shards(const Membership& members) const {
     ShardServer* server = out.add_servers();
     server->set_name(slot.name());
     server->set_data_address(OpenAddress(members, slot));
-    if (slot.has_chain()) AddCopies(members, static_cast<int>(i), *server);
+    if (slot.has_chain()) ShowCopies(members, slot.chain(), servers_[i].chain, *server);
     for (const ShardReport& r : servers_[i].last.shards()) reports[r.shard()] = &r;
   }
   for (const ShardAssignment& place : state_.shards()) {
@@ -298,7 +299,10 @@ void JobMachine::AddSlotDirective(const Membership& members, int slot, int place
   d->set_index_fingerprint(index_fingerprint_);
   if (ledger_) d->set_closed_below(ledger_->closed_below());
   if (ledger_) d->set_given_up_through(cuts_->OverThrough());
-  if (record.has_chain()) AddChain(members, slot, place, *d);
+  if (record.has_chain()) {
+    *d->mutable_chain() =
+        TellChain(members, record.chain(), place, job().storage().min_replicas());
+  }
   if (place == 0) AddHeadDirective(*d);
   if (!bulk) return;
   *d->mutable_spec() = spec_.spec();

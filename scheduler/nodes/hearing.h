@@ -32,11 +32,13 @@ class Hearing {
   uint64_t SessionFrom(uint64_t copy) const;
   uint64_t JobFrom(uint64_t copy) const;
   uint64_t GenerationAfter(const std::string& job_uid, uint64_t copy) const;
+  // Of the configurations of a job's chains: above all that its servers go by.
+  uint64_t MapEpochFrom(const std::string& job_uid, uint64_t copy) const;
 
  private:
   const absl::Time end_;
   uint64_t term_ = 0, session_ = 0, job_ = 0;
-  std::map<std::string, uint64_t> generations_;  // by job UID
+  std::map<std::string, uint64_t> generations_, chain_epochs_;  // by job UID
 };
 
 }  // namespace strata::scheduler

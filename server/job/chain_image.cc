@@ -51,8 +51,8 @@ ImageReceiver::~ImageReceiver() {
 
 absl::StatusOr<bool> ImageReceiver::Put(const wire::ForwardImageView& part) {
   if (wire::ForwardCrc(part.data, {}) != part.crc32c) {
-    return absl::DataLossError(absl::StrCat("image of shard ", part.shard.value, ", offset ",
-                                            part.offset, ": the part is damaged"));
+    return absl::AbortedError(absl::StrCat("image of shard ", part.shard.value, ", offset ",
+                                           part.offset, ": the part is damaged"));
   }
   if (part.image != image_ && part.offset == 0) {
     file_.reset();

@@ -37,6 +37,7 @@ class ImageSource {
 
   uint64_t image() const { return image_; }
   uint64_t bytes() const { return bytes_; }
+  const std::string& path() const { return file_.path(); }
 
  private:
   ImageSource(storage::File file, uint64_t image, uint64_t bytes);
@@ -52,7 +53,7 @@ class ImageReceiver {
   ~ImageReceiver();
 
   // Puts a part that follows what is there, and ignores others; of another image it begins anew.
-  // True: the file is whole, at path(). DATA_LOSS: the part is damaged.
+  // True: the file is whole, at path(). ABORTED: the part is damaged, and may be sent again.
   absl::StatusOr<bool> Put(const wire::ForwardImageView& part);
 
   const std::string& path() const { return path_; }

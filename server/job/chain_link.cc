@@ -285,10 +285,18 @@ void ChainLink::Send(Out out) {
     return Answered(call, bytes.status());
   }
   const absl::Duration timeout = absl::Milliseconds(out.message.fields.wait_ms) + kPatience;
-  out.channel->Call(DataMethod::kForward, *std::move(bytes), timeout,
-                    [self = weak_from_this(), call](absl::StatusOr<Buffer> reply) {
-                      if (const auto link = self.lock()) link->Answered(call, reply);
-                    });
+  std::vector<ShardId> whole;  // of which the last part goes with this call
+  for (const wire::ForwardImageView& part : out.message.images) {
+    if (part.offset + part.data.size() == part.bytes) whole.push_back(part.shard);
+  }
+  out.channel->Call(
+      DataMethod::kForward, *std::move(bytes), timeout,
+      [self = weak_from_this(), call, whole = std::move(whole)](absl::StatusOr<Buffer> reply) {
+        const auto link = self.lock();
+        if (link == nullptr) return;
+        if (absl::IsDataLoss(reply.status())) link->ImagesRefused(whole, reply.status());
+        link->Answered(call, reply);
+      });
 }
 
 void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
@@ -320,6 +328,8 @@ void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
         if (!told || told->empty) continue;
         // What the copies after the next one lack may be asked of this one (R7).
         shards_[i].entries.Have(std::min(told->committed, chain_.end(i)));
+        shards_[i].refused = 0;
+        shards_[i].damage.clear();
         shards_[i].source.reset();
         shards_[i].chunk.reset();
       }

@@ -69,6 +69,8 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   // Between a broken call and the next one.
   static constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
   static constexpr absl::Duration kLastPause = absl::Milliseconds(500);
+  // Images of a shard in a row that next copies could not load: then none is sent any more.
+  static constexpr uint32_t kMostRefused = 3;
 
   // `ends`, `committed`: as ReplicaChain's. `empty`: shards that wait for an image.
   ChainLink(Options options, std::vector<LogEnd> ends, std::vector<LogEnd> committed,
@@ -84,6 +86,8 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
                 std::span<const std::span<const uint8_t>> parts, LogEnd end);
   // The shard has its image.
   void Loaded(size_t shard, LogEnd end);
+  // A newer base image of the shard is there than any that was sent before.
+  void ImageWritten(size_t shard);
   // Bytes of the image that a shard receives.
   void Receiving(size_t shard, uint64_t image, uint64_t bytes);
 
@@ -98,6 +102,8 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   // Log segments before it may go, as far as the next copy is concerned.
   uint64_t TrimBefore() const;
   void Report(CopyReport& report) const;
+  // Images that the next copy could not load, by file.
+  void ReportImages(ServerJobReport& report) const;
   // OK, or why this copy cannot go on: its log lost its end, or does not reach back far enough.
   absl::Status trouble() const;
 
@@ -111,6 +117,10 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
     LogEnd told;  // as committed
     std::unique_ptr<ImageSource> source;
     std::optional<ImageChunk> chunk;  // read, not sent yet
+    std::string file;                 // that was sent last
+    uint32_t refused = 0;             // in a row
+    bool renews = false;              // that file was refused, and there is no newer one yet
+    std::string damage;               // for people; empty: the next copy could load what it got
   };
   struct Held {
     std::vector<LogEnd> until;  // by shard
@@ -142,6 +152,7 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   void ReadImageNow(size_t shard, uint64_t offset);
   void Send(Out out);
   void Answered(uint64_t call, const absl::StatusOr<Buffer>& reply);
+  void ImagesRefused(const std::vector<ShardId>& shards, const absl::Status& why);
   void Pause(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeAt(absl::Time when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReadyAt(size_t shard, absl::Time when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

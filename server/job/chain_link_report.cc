@@ -38,6 +38,17 @@ uint64_t ChainLink::TrimBefore() const {
   return before;
 }
 
+void ChainLink::ReportImages(ServerJobReport& report) const {
+  absl::MutexLock lock(&mu_);
+  for (const Shard& shard : shards_) {
+    if (shard.damage.empty()) continue;
+    Trouble* trouble = report.add_troubles();
+    trouble->set_reason("ImageDamaged");
+    trouble->set_message(shard.damage);
+    return;  // the first one
+  }
+}
+
 void ChainLink::Report(CopyReport& report) const {
   absl::MutexLock lock(&mu_);
   report.set_chain_epoch(chain_.configuration().epoch);

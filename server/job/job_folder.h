@@ -3,7 +3,8 @@
 //   <root>/job-<cluster>-<job uid>/LOCK          held (flock) by the process that uses the folder
 //                                 /JOB           whose it is (JobFolderRecord)
 //                                 /generation-<g>/OPEN, NOTE, log/, tier/, image-*.strata
-//                                 /server-<i>/generation-<g>/...  where shards have copies
+//                                 /server-<i>/generation-<g>/...  where shards have copies; with
+//                                 BOOT
 //
 // OPEN, a JobFolderRecord as well, is written when the generation was opened for the first time:
 // with it, the newest images and the log after them are the shards; without it there is nothing to

@@ -14,6 +14,7 @@
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "server/job/boot_note.h"
 #include "server/job/in_parallel.h"
 #include "server/job/job_folder.h"
 #include "server/job/job_note.h"
@@ -293,6 +294,20 @@ absl::Status OrderIsOlder(const JobPlan& plan, const std::string& folder, Genera
       "comes from an older copy; start it once with --restored. Nothing is changed here"));
 }
 
+// Whether what an earlier process opened is recovered. Of a copy of which nobody was told that it
+// was open nothing counts yet: where its end may be gone it begins anew.
+absl::StatusOr<bool> GoesOn(const JobPlan& plan, const std::string& root, const std::string& folder,
+                            const std::optional<CopyFolder>& copy) {
+  const auto opened = WasOpened(root, plan.identity, plan.generation, copy);
+  if (!opened.ok()) return opened.status();
+  if (!*opened || !plan.logged) return false;
+  if (!copy || plan.synced) return true;
+  const absl::Status end = CheckLogEnd(folder, plan.boot_id);
+  if (absl::IsDataLoss(end) && !plan.was_open) return false;
+  if (!end.ok()) return end;
+  return true;
+}
+
 bool Trained(const JobPlan& plan, const OpenedJob& opened) {
   if (opened.replayed_records > 0) return true;
   return plan.synchronous &&
@@ -316,9 +331,9 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
   opened.folder = GenerationFolder(root, plan.identity, plan.generation, server);
   const Generation latest = LatestGeneration(ShardsFolder(root, plan.identity, server));
   if (plan.generation < latest) return OrderIsOlder(plan, JobFolder(root, plan.identity), latest);
-  auto opened_before = WasOpened(root, plan.identity, plan.generation, copy);
-  if (!opened_before.ok()) return opened_before.status();
-  const bool there = plan.logged && *opened_before;
+  const auto goes_on = GoesOn(plan, root, opened.folder, copy);
+  if (!goes_on.ok()) return goes_on.status();
+  const bool there = *goes_on;
   opened.empty = plan.copy && plan.copy->joins && !there;
   if (plan.was_open && !there && !opened.empty && !STRATA_MUTATION("bsp.memory_recovers")) {
     return absl::DataLossError(absl::StrCat(
@@ -337,6 +352,9 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
   }
   if (absl::Status s = Wanted(plan); !s.ok()) return s;
   if (absl::Status s = MakeDurableFolders(opened.folder); !s.ok()) return s;
+  if (plan.copy) {
+    if (absl::Status s = NoteLogOpen(opened.folder, plan.boot_id); !s.ok()) return s;
+  }
   if (absl::Status s = OpenParts(plan, timer, opened); !s.ok()) return s;
   if (absl::Status s = Wanted(plan); !s.ok()) return s;
   absl::Status s = there ? RecoverShards(plan, opened) : RestoreShards(plan, opened);

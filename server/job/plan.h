@@ -44,6 +44,7 @@ struct JobPlan {
   std::string server;  // for people
   uint32_t server_index = 0;
   std::optional<CopyPlan> copy;  // the shards have copies
+  std::string boot_id;           // of this machine's start; empty: not known
   std::vector<TableSpec> tables;
   Partitioning partitioning{Partitioning::kDefaultPartitions};
   std::vector<ShardPlan> shards;  // ascending

@@ -12,6 +12,7 @@
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/may_pass.h"
+#include "server/job/boot_note.h"
 #include "server/shard/tidier.h"
 #include "server/snapshot/image_files.h"
 
@@ -97,6 +98,13 @@ ServerJob::~ServerJob() {
     runner->SetExecutor(nullptr);
   }
   executors_.clear();  // waits
+  // Nothing is appended from here on.
+  if (!plan_.copy || plan_.synced || log_ == nullptr || receiving_ > 0) return;
+  const absl::Status closed = NoteLogClosed(folder_, plan_.boot_id);
+  const bool removed = absl::IsNotFound(closed);
+  LOG_IF(WARNING, !closed.ok() && !removed)
+      << "copy_not_closed job=" << plan_.job.value << " server=" << plan_.server_index
+      << " error=\"" << closed << '"';
 }
 
 void ServerJob::Follow(const ServerJobDirective& directive) {
@@ -306,6 +314,7 @@ void ServerJob::OnImage(size_t shard, absl::Status status) {
   }
   if (status.ok()) {
     ++images_written_;
+    if (link_ != nullptr) link_->ImageWritten(shard);
     // What the copy after this one lacks stays.
     if (link_ != nullptr) trim = std::min(trim, link_->TrimBefore());
     status = log_->Trim(trim);

@@ -244,6 +244,10 @@ void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) 
       call->request.fields.chain_epoch,
       [this, shard, call](Shard& rows) -> absl::Status {
         if (receivers_[shard] == nullptr) return absl::OkStatus();
+        {
+          absl::MutexLock lock(&mu_);
+          if (!copy_trouble_.ok()) return absl::AbortedError("this copy takes no image any more");
+        }
         ImageReceiver& receiver = *receivers_[shard];
         for (const size_t i : call->images[shard]) {
           const auto whole = receiver.Put(call->request.images[i]);
@@ -266,9 +270,21 @@ absl::Status ServerJob::LoadReceived(size_t shard, Shard& rows) {
     copy_trouble_ = s;
     return s;
   };
+  const auto damaged = [&](const absl::Status& s) {
+    if (!absl::IsDataLoss(s)) return fail(s);
+    std::string from;
+    {
+      absl::MutexLock lock(&mu_);
+      const int before = static_cast<int>(chain_.place()) - 1;
+      if (before >= 0) from = chain_.members(before).server();
+    }
+    return fail(absl::DataLossError(absl::StrCat("the base image of shard ",
+                                                 rows.options().id.value, " that server ", from,
+                                                 " sent is damaged: ", s.message())));
+  };
   auto reader = storage::ShardFileReader::Open(receivers_[shard]->path());
-  if (!reader.ok()) return fail(reader.status());
-  if (absl::Status s = rows.LoadImage(**reader); !s.ok()) return fail(std::move(s));
+  if (!reader.ok()) return damaged(reader.status());
+  if (absl::Status s = rows.LoadImage(**reader); !s.ok()) return damaged(s);
   const std::string path =
       absl::StrCat(folder_, "/", ImageFileName({rows.options().id, rows.clock()}));
   absl::Status s = rows.WriteImage(path, log_->stats().last_segment);
@@ -285,6 +301,7 @@ absl::Status ServerJob::LoadReceived(size_t shard, Shard& rows) {
 void ServerJob::ReportCopy(ServerJobReport& report) const {
   if (link_ == nullptr) return;
   link_->Report(*report.mutable_copy());
+  link_->ReportImages(report);
   absl::Status trouble = link_->trouble();
   if (trouble.ok()) {
     absl::MutexLock lock(&mu_);

@@ -1,7 +1,10 @@
 // A machine is lost for good: its processes are killed, and their folders removed. With copies of
 // its shards nothing is rolled back, and a synchronous job gives the model that it gives
 // undisturbed; without, or when all copies are lost, the job goes back to its checkpoint on other
-// servers.
+// servers. Or it is started anew: what its servers had open may lack its end, and what they hold
+// while only processes begin again does not.
+#include <signal.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -15,6 +18,7 @@
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "server/job/boot_note.h"
 #include "tests/e2e/cluster/embedded_training.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
@@ -57,6 +61,28 @@ std::vector<std::string> CopiesOf(ProcessCluster& cluster, uint64_t job, int slo
 void Lose(ProcessCluster& cluster, const std::string& server) {
   cluster.Kill(server);
   std::filesystem::remove_all(cluster.folder() + "/" + server);
+}
+
+size_t Events(ProcessCluster& cluster, uint64_t job, const std::string& reason) {
+  GetEventsRequest request;
+  request.mutable_job()->set_job(job);
+  const auto events = cluster.scheduler().GetEvents(request, absl::Seconds(10));
+  INFO(events.status());
+  REQUIRE(events.ok());
+  return static_cast<size_t>(std::count_if(events->events().begin(), events->events().end(),
+                                           [&](const Event& e) { return e.reason() == reason; }));
+}
+
+// As the start of the machine anew leaves it: what its copies had open was noted under another one.
+void StartMachineAnew(const ProcessCluster& cluster, const std::string& server) {
+  size_t noted = 0;
+  const std::filesystem::path folder = cluster.folder() + "/" + server;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() != "BOOT") continue;
+    REQUIRE(server::NoteLogOpen(entry.path().parent_path().string(), "another start").ok());
+    ++noted;
+  }
+  REQUIRE(noted > 0);
 }
 
 TEST_CASE("machines are lost for good", "[faults][p1][p3]") {
@@ -134,6 +160,62 @@ TEST_CASE("machines are lost for good", "[faults][p1][p3]") {
     CHECK(end.rollbacks() == 1);
     CHECK(end.model_hash() == reference.model_hash());
     CHECK(absl::StrContains(Conditions(end), "are lost"));
+    CHECK(absl::StrContains(Conditions(end), "from checkpoint"));
+  }
+}
+
+TEST_CASE("machines and processes begin again", "[faults][p1][p3]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  ProcessCluster cluster({.servers = 3, .folder = folder->path() + "/cluster"});
+  const JobStatus reference = Train(LongJob(folder->path(), "reference"));
+
+  SECTION("both processes that have the copies: they are waited for, and no copy is made anew") {
+    const uint64_t job = cluster.Submit(WithCopies(LongJob(folder->path(), "together")));
+    cluster.AwaitStep(job, 40);
+    const std::vector<std::string> copies = CopiesOf(cluster, job, 0);
+    REQUIRE(copies.size() == 2);
+    // Neither sees the other's end.
+    for (const std::string& server : copies) cluster.process(server).Signal(SIGSTOP);
+    cluster.KillAndStart(copies);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(Events(cluster, job, "UnderReplicated") == 0);
+    CHECK(Events(cluster, job, "CopyBegun") == 0);
+  }
+
+  SECTION("one machine: its copies are none, others go on, and copies are made anew") {
+    const uint64_t job = cluster.Submit(WithCopies(LongJob(folder->path(), "power")));
+    cluster.AwaitStep(job, 40);
+    const std::string server = CopiesOf(cluster, job, 0).at(0);
+    cluster.Kill(server);
+    StartMachineAnew(cluster, server);
+    cluster.Start(server);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.model_hash() == reference.model_hash());
+  }
+
+  SECTION("all machines of a chain: what may be gone is told, and the job goes back") {
+    TrainingJob spec = WithCopies(LongJob(folder->path(), "blip"));
+    spec.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
+    const uint64_t job = cluster.Submit(spec);
+    cluster.AwaitStep(job, 60);
+    const std::vector<std::string> servers = {"server-0", "server-1", "server-2"};
+    for (const std::string& server : servers) cluster.Kill(server);
+    for (const std::string& server : servers) StartMachineAnew(cluster, server);
+    for (const std::string& server : servers) cluster.Start(server);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 1);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(absl::StrContains(Conditions(end), "the machine was started anew"));
     CHECK(absl::StrContains(Conditions(end), "from checkpoint"));
   }
 }

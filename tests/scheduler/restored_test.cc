@@ -359,6 +359,7 @@ TEST_CASE("numbers are passed over that nodes may hold which nobody heard",
   job.set_job(7);
   job.set_job_uid("u");
   job.set_generation(3);
+  job.mutable_copy()->set_chain_epoch(12);
   hearing.Hear(report);
   hearing.Hear(NodeReport());
   CHECK(hearing.TermAfter(4) == 10);
@@ -367,6 +368,9 @@ TEST_CASE("numbers are passed over that nodes may hold which nobody heard",
   CHECK(hearing.JobFrom(5) == 8 + Hearing::kJobs);
   CHECK(hearing.GenerationAfter("u", 1) == 3 + Hearing::kGenerations);
   CHECK(hearing.GenerationAfter("other", 1) == 1 + Hearing::kGenerations);
+  CHECK(hearing.MapEpochFrom("u", 4) == 13);
+  CHECK(hearing.MapEpochFrom("u", 40) == 40);
+  CHECK(hearing.MapEpochFrom("other", 4) == 4);
 }
 
 }  // namespace

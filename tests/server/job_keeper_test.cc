@@ -285,6 +285,22 @@ TEST_CASE("a job whose files hang holds up nobody, and is given up by its next g
   CHECK(std::filesystem::exists(f.Folder() + "/generation-2/OPEN"));
 }
 
+TEST_CASE("an opening that comes no further says so", "[keeper][hang]") {
+  Fixture f;
+  Hang files(f.Folder() + "/generation-1/log");
+  f.keeper->Follow(f.directive);
+  files->AwaitHung(1);
+  f.timer.Advance(absl::Minutes(4));
+  CHECK(f.Report().message().empty());  // a big image takes its time
+  f.timer.Advance(absl::Minutes(2));
+  CHECK(f.Report().state() == ServerJobReport::OPENING);
+  CHECK(absl::StrContains(f.Report().message(), "no step of the opening has ended"));
+  CHECK(absl::StrContains(f.Report().message(), f.folder.path() + "/s answer"));
+  files->Release();
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Report().message().empty());
+}
+
 TEST_CASE("a job has four threads that hang at most, says so, and opens when one comes back",
           "[keeper][hang]") {
   Fixture f;

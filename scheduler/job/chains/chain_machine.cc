@@ -12,13 +12,15 @@
 namespace strata::scheduler {
 namespace {
 
-// Whether it cannot be what a chain goes on with as it is.
-bool IsInTrouble(const CopyFacts& copy) {
-  return !copy.alive || copy.restarted || copy.closed || copy.lost;
-}
+// Whether it holds its shards open.
+bool IsWell(const CopyFacts& copy) { return !IsInTrouble(copy) && !copy.opens; }
 
 std::string DescribeTrouble(const std::string& server, const CopyFacts& copy) {
   if (copy.lost) return absl::StrCat("server ", server, " has lost its copy (", copy.why, ")");
+  if (copy.alive && copy.overdue) {
+    return absl::StrCat("server ", server, " does not open its copy",
+                        copy.why.empty() ? "" : absl::StrCat(" (", copy.why, ")"));
+  }
   if (copy.restarted) return absl::StrCat("server ", server, " was restarted");
   if (!copy.alive) return absl::StrCat("server ", server, " is silent");
   return absl::StrCat("the process of server ", server, " has ended, as a server beside it saw");
@@ -32,7 +34,8 @@ int WhoAnswers(const ChainRecord& now, const ChainFacts& facts) {
       STRATA_MUTATION("chain.learner_promoted") ? now.members_size() : static_cast<int>(now.full());
   for (int i = 0; i < full; ++i) {
     const CopyFacts& copy = facts.members[static_cast<size_t>(i)];
-    const bool there = copy.alive && copy.opened && !copy.restarted && !copy.lost;
+    const bool there =
+        copy.alive && copy.opened && !copy.restarted && !copy.lost && !copy.opens && !copy.overdue;
     const bool answered = copy.answered || STRATA_MUTATION("chain.silent_answers");
     if (!there || !answered) continue;
     if (!copy.closed) return i;
@@ -99,7 +102,7 @@ std::optional<ChainChange> MakeFull(const ChainRecord& now, const ChainFacts& fa
   const size_t learner = now.full();
   if (learner == 0 || learner >= facts.members.size()) return std::nullopt;
   const CopyFacts &before = facts.members[learner - 1], &copy = facts.members[learner];
-  if (IsInTrouble(before) || IsInTrouble(copy)) return std::nullopt;
+  if (!IsWell(before) || !IsWell(copy)) return std::nullopt;
   if (!KnowIt(now, before) || !KnowIt(now, copy) || !before.report->next_has_all()) {
     return std::nullopt;
   }
@@ -130,7 +133,7 @@ std::optional<ChainChange> TakeIn(const ChainRecord& now, const ChainFacts& fact
     return std::nullopt;
   }
   const CopyFacts& last = facts.members.back();
-  if (IsInTrouble(last) || !KnowIt(now, last) || facts.joining->report == nullptr ||
+  if (!IsWell(last) || !KnowIt(now, last) || facts.joining->report == nullptr ||
       !IsNearlyThere(*last.report, facts.bsp)) {
     return std::nullopt;
   }
@@ -148,7 +151,7 @@ std::optional<ChainChange> BeginToCopy(const ChainRecord& now, const ChainFacts&
   const bool all_full = static_cast<int>(now.full()) == now.members_size();
   const bool wanted = all_full && !now.has_joining() && now.full() < facts.replicas;
   if (!wanted || facts.candidate == nullptr || facts.members.empty()) return std::nullopt;
-  if (IsInTrouble(facts.members.back()) || !facts.members.back().opened) return std::nullopt;
+  if (!IsWell(facts.members.back()) || !facts.members.back().opened) return std::nullopt;
   auto chosen = facts.candidate();
   if (!chosen) return std::nullopt;
   ChainChange change{.next = now, .reason = "CopyBegun"};
@@ -159,6 +162,10 @@ std::optional<ChainChange> BeginToCopy(const ChainRecord& now, const ChainFacts&
 }
 
 }  // namespace
+
+bool IsInTrouble(const CopyFacts& copy) {
+  return !copy.alive || (copy.restarted && !copy.opens) || copy.overdue || copy.closed || copy.lost;
+}
 
 std::optional<ChainChange> NextConfiguration(const ChainRecord& now, const ChainFacts& facts) {
   std::optional<ChainChange> change = RemoveMembers(now, facts);
@@ -176,7 +183,9 @@ CopiesVerdict JudgeCopies(const ChainRecord& now, const ChainFacts& facts) {
     const CopyFacts& copy = facts.members[i];
     lost = lost && copy.lost;
     if (!copy.alive || copy.lost) continue;
-    if (copy.opened && !copy.restarted) return CopiesVerdict::kServed;
+    if (copy.opened && !copy.restarted && !copy.opens && !copy.overdue) {
+      return CopiesVerdict::kServed;
+    }
     opening = true;
   }
   if (opening) return CopiesVerdict::kOpening;

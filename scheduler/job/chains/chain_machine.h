@@ -20,15 +20,22 @@ struct CopyFacts {
   bool alive = false;      // heard of within a lease
   bool opened = false;     // it has said OPEN
   bool restarted = false;  // an earlier process had said OPEN, and this one has not yet
-  bool closed = false;     // a copy beside it saw the connection of this very process closed
-  bool lost = false;       // it has said that what it held is gone, or cannot be opened
-  std::string why = "";    // what it said then
+  // It holds no shards open now, and is to: it has just begun again, or opens them, also in place.
+  // Nothing of it is lost as far as anybody knows, and it is waited for.
+  bool opens = false;
+  bool overdue = false;  // the same for longer than it is waited for; `why` has what it said
+  bool closed = false;   // a copy beside it saw the connection of this very process closed
+  bool lost = false;     // it has said that what it held is gone, or cannot be opened
+  std::string why = "";  // what it said then, or why it does not open
   // It was heard of after something was known to be wrong with another copy. Who was silent since
   // then may have died with that one.
   bool answered = false;
   // Its last word on this very copy; null: none.
   const CopyReport* report = nullptr;
 };
+
+// Whether it cannot be what a chain goes on with as it is.
+bool IsInTrouble(const CopyFacts& copy);
 
 struct ChainFacts {
   std::vector<CopyFacts> members;         // as ChainRecord.members
@@ -57,8 +64,9 @@ inline constexpr uint64_t kSmallLagSteps = 2;
 inline constexpr uint64_t kSmallLagBytes = uint64_t{1} << 20;
 
 // The next configuration; nothing: this one stands. To be asked again after each one. Rules:
-//   * Members that are silent, ended, restarted or lost leave when another full member answers. If
-//     none does, nobody leaves: the last to hold everything may come back (R9).
+//   * Members that are silent, ended, lost or overdue leave when another full member answers. If
+//     none does, nobody leaves: the last to hold everything may come back (R9). Who was restarted
+//     and opens what it has is waited for: a copy made anew would cost more.
 //   * The first full member that is left is the head.
 //   * Whoever joins begins under a new log id (R16, R17), is copied to by the last member (R14),
 //     becomes a member when little is missing, and full when both know a configuration that has it

@@ -92,7 +92,7 @@ def _add_forward(view, number, following):
         return
     taken = len(target.log)
     if (model.forward_epoch and target.log != source.log[:taken] and model.log_identity and
-            (model.append_first or not model.bsp)):
+            model.boot_id and (model.append_first or not model.bsp)):
         raise Violation("P1", "replicas %d and %d diverge: %s, %s", number, following, source.log,
                         target.log)
     if taken >= len(source.log) or not model.reforward and source.sent != taken:

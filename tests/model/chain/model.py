@@ -19,7 +19,8 @@ class Chain(Model):
     PARAMETERS = dict(
         mode="bsp", replicas=2, spares=0, steps_to_train=2,
         uncommitted=2,          # async: entries behind the newest committed one
-        kills=1, losses=0, wrong=0, worker_kills=0, joins=0, wipes=0, scheduler_crashes=0,  # faults
+        kills=1, losses=0, wrong=0, worker_kills=0, joins=0, wipes=0, powers=0,
+        scheduler_crashes=0,    # faults
         symmetry=True,
         late=True,              # pushes arrive at any later time
         identity=True,          # an OK counts for the identity that gave it; else a worker pushes at will
@@ -27,7 +28,7 @@ class Chain(Model):
         # Rules: each is on unless a run drops it.
         wait_tail=True, ack_epoch=True, forward_epoch=True, request_epoch=True, reforward=True,
         persist_first=True, only_members=True, only_full=True, full_in_epoch=True,
-        copy_from_tail=True, discard_log=True, log_identity=True, backup_pre=True, image_pre=True,
+        copy_from_tail=True, discard_log=True, log_identity=True, boot_id=True, backup_pre=True, image_pre=True,
         resend=True, reack=True, append_first=True, gate_from_log=True,
         every_full=True)        # P1 is checked for every full member, not for the head alone
 
@@ -47,7 +48,7 @@ class Chain(Model):
         return State((member,) * self.replicas + (idle,) * self.spares, (lane, lane), (0, 0),
                      Scheduler((Configuration(1, chain, PERSISTED),), (1 << self.replicas) - 1),
                      Budget(self.kills, self.losses, self.wrong, self.worker_kills, self.joins,
-                            self.wipes, self.scheduler_crashes), 0)
+                            self.wipes, self.powers, self.scheduler_crashes), 0)
 
     def canonical(self, state):
         members, both, other, told, budget, seen = state

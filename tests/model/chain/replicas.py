@@ -1,4 +1,4 @@
-"""What befalls a replica: epochs that it learns, kills, restarts, lost machines, lost logs."""
+"""What befalls a replica: epochs that it learns, kills, restarts, lost machines, lost power, lost logs."""
 
 from chain.appends import killed
 from chain.state import KILLED, LOST, MEMBER, NO_LOG, RUNS, Replica
@@ -24,6 +24,26 @@ def add_steps(view, number):
         empty = Replica(RUNS, replica.config, (), 0, 0, 0, replica.incarnation + 1, 1, member, 0)
         view.add("replica %d loses its log and comes back under its name", (number,), True,
                  budget=view.spent("wipes"), replicas=view.with_replica(number, empty))
+    if replica.up != LOST and budget.powers and replica.member == MEMBER and replica.log:
+        _add_power_losses(view, number)
+
+
+def _add_power_losses(view, number):
+    """Its log was not synced: the end of it is gone, and another boot id says that it may be (R17)."""
+    replica, spent = view.replicas[number], view.spent("powers")
+    if view.model.boot_id:
+        out = Replica(RUNS, replica.config, (), 0, 0, 0, replica.incarnation + 1, 0, NO_LOG, 0)
+        view.add("the machine of replica %d loses POWER: its log is none that counts", (number,), True,
+                 budget=spent, replicas=view.with_replica(number, out))
+        return
+    chain = view.chains[number]
+    for end in range(len(replica.log)):
+        shorter = replica._replace(up=RUNS, log=replica.log[:end], committed=0, arriving=0, gate=0,
+                                   incarnation=replica.incarnation + 1, pre_image=1, sent=0)
+        if number in chain and chain[0] == number:
+            shorter = shorter._replace(committed=_known_commits(view.model, shorter))
+        view.add("the machine of replica %d loses POWER, and its log what came after %d entries",
+                 (number, end), True, budget=spent, replicas=view.with_replica(number, shorter))
 
 
 def _add_epoch(view, number, config):

@@ -66,6 +66,7 @@ class Budget(NamedTuple):
     worker_kills: int
     joins: int
     wipes: int             # replicas that come back under their name without their log
+    powers: int            # machines that lose power, and the end of a log that was not synced
     scheduler_crashes: int
 
 

@@ -85,12 +85,54 @@ void CopiesCluster::Lose(const std::string& name) {
   Wipe(name);
 }
 
+bool CopiesCluster::HoldsAll(const std::string& name) const {
+  const Process& p = servers_.at(name);
+  return p.alive && std::none_of(p.copies.begin(), p.copies.end(), [](const auto& copy) {
+           return copy.second.lost || copy.second.opening || copy.second.empty;
+         });
+}
+
+void CopiesCluster::SetSlow(const std::string& name, bool slow) {
+  Process& p = servers_.at(name);
+  p.slow = slow;
+  if (slow) return;
+  for (auto& [slot, copy] : p.copies) copy.opening = false;
+}
+
+void CopiesCluster::Reopen(const std::string& name, const std::string& why) {
+  Process& p = servers_.at(name);
+  p.slow = true;
+  for (auto& [slot, copy] : p.copies) copy.opening = true, copy.waits = why;
+}
+
+void CopiesCluster::Accuse(const std::string& name, const std::string& other, bool accuses) {
+  servers_.at(name).accuses = accuses ? other : "";
+}
+
 void CopiesCluster::RestartScheduler() {
   Record();
   state_ = std::make_unique<ClusterState>(kLease, kCluster);
   REQUIRE_OK(state_->Restore(store_, now_));
   state_->Started(now_, StartId{7, ++starts_});
   Record();
+}
+
+void CopiesCluster::RestartFrom(const std::map<std::string, std::string>& records, bool restored) {
+  store_ = records;
+  state_ = std::make_unique<ClusterState>(kLease, kCluster);
+  REQUIRE_OK(state_->Restore(store_, now_));
+  if (!restored) return state_->Started(now_, StartId{7, ++starts_});
+  state_->Hear(now_);
+  for (const std::string& name : names()) {
+    if (!servers_.at(name).alive) continue;
+    CHECK(absl::IsUnavailable(TryToDeliver(Report(name))));  // it only hears
+  }
+  now_ += kLease;
+  state_->GoOn({}, now_, StartId{7, ++starts_});
+  Record();
+  // Sessions of records that are gone: all register again.
+  for (auto& [name, process] : servers_) process.session = process.seen = 0;
+  worker_.Start(++incarnation_);
 }
 
 void CopiesCluster::Record() {
@@ -145,7 +187,8 @@ SimCopy* CopiesCluster::Neighbour(const ChainMember& member, uint32_t slot, cons
   if (copy == process->second.copies.end()) return nullptr;
   SimCopy& next = copy->second;
   const bool same = next.log_id == member.log_id() && next.generation == of.generation &&
-                    next.told.chain().chain_epoch() == of.told.chain().chain_epoch() && !next.lost;
+                    next.told.chain().chain_epoch() == of.told.chain().chain_epoch() &&
+                    !next.lost && !next.opening;
   return same ? &next : nullptr;
 }
 
@@ -165,7 +208,7 @@ bool CopiesCluster::AllCommitted(uint64_t generation, uint64_t step) const {
 
 // Appends at the head one step behind the last commit (R6), and forwards a step or an image.
 void CopiesCluster::WorkCopy(const std::string& name, uint32_t slot, SimCopy& copy) {
-  if (copy.lost || copy.empty || !IsMember(copy.told)) return;
+  if (copy.lost || copy.empty || copy.opening || !IsMember(copy.told)) return;
   const ChainDirective& chain = copy.told.chain();
   const bool head = chain.place() == 0;
   const bool may_commit = chain.full() >= chain.min_replicas();
@@ -224,6 +267,7 @@ void CopiesCluster::Open(const std::string& name, const ServerJobDirective& d) {
   if (kept != p.disk.end() && kept->second.log_id == log_id &&
       kept->second.generation == d.generation()) {
     copy.end = kept->second.end;  // what of it is committed it does not know (R10)
+    copy.opening = p.slow;
     return;
   }
   p.disk.erase(slot);
@@ -280,10 +324,12 @@ void CopiesCluster::AddCopyReport(const std::string& name, uint32_t slot, const 
   j.set_job_uid(JobUid{0, 1}.text());
   j.set_generation(copy.generation);
   j.set_server_index(slot);
-  j.set_state(copy.lost    ? ServerJobReport::LOST
-              : copy.empty ? ServerJobReport::OPENING
-                           : ServerJobReport::OPEN);
+  const bool opens = copy.empty || copy.opening;
+  j.set_state(copy.lost ? ServerJobReport::LOST
+              : opens   ? ServerJobReport::OPENING
+                        : ServerJobReport::OPEN);
   if (copy.lost) j.set_message("its files are gone");
+  if (copy.opening) j.set_message(copy.waits);
   j.set_min_clock(copy.committed);
   j.set_max_clock(copy.committed);
   j.set_lane_epoch(copy.told.lane_epoch());
@@ -291,8 +337,9 @@ void CopiesCluster::AddCopyReport(const std::string& name, uint32_t slot, const 
   j.set_windows(copy.committed);
   CopyReport& c = *j.mutable_copy();
   c.set_log_id(copy.log_id);
-  c.set_chain_epoch(copy.told.chain().chain_epoch());
   c.set_place(copy.told.chain().place());
+  if (copy.opening) return;
+  c.set_chain_epoch(copy.told.chain().chain_epoch());
   if (!copy.empty) c.add_ends()->set_step(copy.end);
   const ChainMember* const after = After(copy.told);
   SimCopy* const next =
@@ -316,7 +363,10 @@ NodeReport CopiesCluster::Report(const std::string& name) const {
   for (const auto& [slot, copy] : p.copies) AddCopyReport(name, slot, copy, report);
   for (const auto& [other, incarnation] : p.peers) {
     const Process& peer = servers_.at(other);
-    if (!ends_seen_ || (peer.alive && peer.incarnation == incarnation)) continue;
+    const bool accused = p.accuses == other;
+    if (!accused && (!ends_seen_ || (peer.alive && peer.incarnation == incarnation))) {
+      continue;
+    }
     PeerTrouble& trouble = *report.add_peers();
     trouble.set_name(other);
     trouble.set_role(SERVER);
@@ -324,6 +374,10 @@ NodeReport CopiesCluster::Report(const std::string& name) const {
     trouble.set_incarnation(incarnation);
   }
   return report;
+}
+
+absl::Status CopiesCluster::TryToDeliver(const NodeReport& report) {
+  return state_->Report(report, now_).status();
 }
 
 void CopiesCluster::Deliver(const NodeReport& report) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
@@ -30,7 +31,9 @@ struct SimCopy {
   uint64_t generation = 0;
   uint64_t end = 0;
   uint64_t committed = 0;
-  bool empty = false;  // it is to get an image
+  bool empty = false;    // it is to get an image
+  bool opening = false;  // it recovers what it has
+  std::string waits;     // what keeps it from that
   bool lost = false;
   uint64_t known_epoch = 0;  // of the configuration that the copy after it knew as well
   uint64_t mark = 0;         // its end when that began
@@ -71,10 +74,22 @@ class CopiesCluster {
   void SeeEnds(bool seen) { ends_seen_ = seen; }
   // It reports LOST of what it has.
   void Lose(const std::string& name);
+  // What it recovers from now on takes until SetSlow(name, false).
+  void SetSlow(const std::string& name, bool slow);
+  // The process opens what it has open anew, and says why, until it is not slow any more.
+  void Reopen(const std::string& name, const std::string& why);
+  // It names the process of `other` as one whose connection was closed, until that is called again
+  // with false.
+  void Accuse(const std::string& name, const std::string& other, bool accuses);
   void Stall(const std::string& name, bool stalls) { servers_.at(name).stalls = stalls; }
   void RestartScheduler();
+  // What it has recorded by now, and its start with that, which is older than what servers know.
+  std::map<std::string, std::string> records() const { return store_; }
+  void RestartFrom(const std::map<std::string, std::string>& records, bool restored);
 
   bool IsAlive(const std::string& name) const { return servers_.at(name).alive; }
+  // It lives, and nothing that it is to have is lost, or being opened.
+  bool HoldsAll(const std::string& name) const;
   std::vector<std::string> names() const;
   JobStateRecord job() const { return state_->jobs().at(1)->StateRecord(); }
   // "s0,s1|s2+s3": full members, learners, who joins.
@@ -94,6 +109,7 @@ class CopiesCluster {
   // One report of the server, which reaches the scheduler now.
   NodeReport Report(const std::string& name) const;
   void Deliver(const NodeReport& report);
+  absl::Status TryToDeliver(const NodeReport& report);
 
  private:
   static constexpr ClusterId kCluster = {0, 1};
@@ -101,7 +117,8 @@ class CopiesCluster {
 
   struct Process {
     std::string zone;
-    bool alive = false, stalls = false;
+    bool alive = false, stalls = false, slow = false;
+    std::string accuses;
     uint64_t incarnation = 0, session = 0, seen = 0;
     std::map<uint32_t, SimCopy> copies;  // by slot
     std::map<uint32_t, SimLog> disk;

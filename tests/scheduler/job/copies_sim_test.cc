@@ -1,7 +1,7 @@
-// Copies under everything that can happen to them: kills, restarts, an emptied disk, ends that
-// nobody sees, a scheduler that comes back. Whoever leads has all that was committed (CopiesCluster
-// checks it with each directive), and nothing rolls back. A failing seed is printed and replays
-// exactly.
+// Copies under everything that can happen to them: kills, restarts, openings that take long or are
+// held up, an emptied disk, ends that nobody sees, a scheduler that comes back. Whoever leads has
+// all that was committed (CopiesCluster checks it with each directive), and nothing rolls back. A
+// failing seed is printed and replays exactly.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -39,6 +39,7 @@ class Sim {
     }
     for (const std::string& name : cluster_.names()) {
       cluster_.Stall(name, false);
+      cluster_.SetSlow(name, false);
       if (!cluster_.IsAlive(name)) cluster_.Start(name);
     }
     cluster_.Pass(kLease * 5);
@@ -73,15 +74,15 @@ class Sim {
   }
 
   // What one disk holds may go only where others hold all of it.
-  bool AllLive() const {
+  bool AllHold() const {
     const std::vector<std::string> names = cluster_.names();
     return std::all_of(names.begin(), names.end(),
-                       [this](const std::string& name) { return cluster_.IsAlive(name); });
+                       [this](const std::string& name) { return cluster_.HoldsAll(name); });
   }
 
   void Happen() {
     const std::string name = Any();
-    switch (Draw(12)) {
+    switch (Draw(14)) {
       case 0:
       case 1:
         cluster_.Kill(name);
@@ -92,6 +93,7 @@ class Sim {
         if (!cluster_.IsAlive(name)) cluster_.Start(name);
         break;
       case 5:
+        cluster_.SetSlow(name, Draw(2) == 0);  // it opens what it has until it is not slow any more
         cluster_.Restart(name);
         break;
       case 6:
@@ -107,15 +109,21 @@ class Sim {
         cluster_.Pass(kLease * static_cast<double>(Draw(15)) / 10);
         break;
       case 10:
-        if (!IsWhole() || !AllLive() || wiped_ > 0) break;
+        if (!IsWhole() || !AllHold() || wiped_ > 0) break;
         cluster_.Kill(name);
         cluster_.Wipe(name);
         wiped_ = 1;
         break;
+      case 11:
+        cluster_.SetSlow(name, false);
+        break;
+      case 12:
+        if (cluster_.IsAlive(name)) cluster_.Reopen(name, "its tier is damaged");
+        break;
       default:
         break;
     }
-    if (wiped_ > 0 && IsWhole() && AllLive()) wiped_ = 0;
+    if (wiped_ > 0 && IsWhole() && AllHold()) wiped_ = 0;
   }
 
   // Some do, in some order; then some work.

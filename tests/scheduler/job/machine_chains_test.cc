@@ -169,6 +169,9 @@ TEST_CASE("two servers that die at once and come back are waited for, whoever is
   INFO(back);
   if (back) {
     cluster.Start(first ? "s1" : "s0");
+    cluster.Pass(kLease);
+    CHECK(cluster.chain(0) == "s0,s1");
+    CHECK(cluster.Events("UnderReplicated") == 0);
   } else {
     cluster.Pass(kLease * 1.5);
     CHECK(cluster.chain(0) == (first ? "s0" : "s1"));

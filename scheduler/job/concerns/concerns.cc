@@ -1,4 +1,4 @@
-#include "scheduler/job/concerns.h"
+#include "scheduler/job/concerns/concerns.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What is slow or stuck in a job, and since when: for people.
 // Tested by tests/scheduler/job/machine_concerns_test.cc
-#ifndef STRATA_SCHEDULER_JOB_CONCERNS_H_
-#define STRATA_SCHEDULER_JOB_CONCERNS_H_
+#ifndef STRATA_SCHEDULER_JOB_CONCERNS_CONCERNS_H_
+#define STRATA_SCHEDULER_JOB_CONCERNS_CONCERNS_H_
 
 #include <map>
 #include <string>
@@ -36,4 +36,4 @@ class Concerns {
 
 }  // namespace strata::scheduler
 
-#endif  // STRATA_SCHEDULER_JOB_CONCERNS_H_
+#endif  // STRATA_SCHEDULER_JOB_CONCERNS_CONCERNS_H_

@@ -1,4 +1,4 @@
-#include "scheduler/job/slow_workers.h"
+#include "scheduler/job/concerns/slow_workers.h"
 
 #include <algorithm>
 #include <cstddef>

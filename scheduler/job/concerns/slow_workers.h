@@ -1,6 +1,6 @@
 // Which workers of a job are much slower than the others, by what they say of themselves.
-#ifndef STRATA_SCHEDULER_JOB_SLOW_WORKERS_H_
-#define STRATA_SCHEDULER_JOB_SLOW_WORKERS_H_
+#ifndef STRATA_SCHEDULER_JOB_CONCERNS_SLOW_WORKERS_H_
+#define STRATA_SCHEDULER_JOB_CONCERNS_SLOW_WORKERS_H_
 
 #include <cstdint>
 #include <deque>
@@ -50,4 +50,4 @@ class SlowWorkers {
 
 }  // namespace strata::scheduler
 
-#endif  // STRATA_SCHEDULER_JOB_SLOW_WORKERS_H_
+#endif  // STRATA_SCHEDULER_JOB_CONCERNS_SLOW_WORKERS_H_

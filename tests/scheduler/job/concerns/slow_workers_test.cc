@@ -1,5 +1,5 @@
 // Which of a job's workers are stragglers.
-#include "scheduler/job/slow_workers.h"
+#include "scheduler/job/concerns/slow_workers.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>

@@ -93,9 +93,10 @@ JobStatus RunToEnd(EmbeddedCluster& cluster, const TrainingJob& job) {
   }
 }
 
-TEST_CASE("processes of one process call each other under their roles and names, with the "
-          "scheduler's credentials",
-          "[embedded]") {
+TEST_CASE(
+    "processes of one process call each other under their roles and names, with the "
+    "scheduler's credentials",
+    "[embedded]") {
   auto scratch = ScratchFolder::Make("strata-test");
   REQUIRE(scratch.ok());
   TrainingJob job = testing::SmallJob(scratch->path());

@@ -51,8 +51,8 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
 }
 
 absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
-    const std::string& owner, const JobUid& uid, FoundCheckpoints own,
-    const std::string& directory, const CheckpointLocks::View& lock) {
+    const std::string& owner, const JobUid& uid, FoundCheckpoints own, const std::string& directory,
+    const CheckpointLocks::View& lock) {
   MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
   ClusterState::AdoptionFiles files = {.own = std::move(own.complete),

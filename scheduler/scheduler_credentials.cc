@@ -65,11 +65,11 @@ absl::Status SchedulerImpl::CheckOwner(const Caller& caller, const std::set<std:
 absl::Status SchedulerImpl::CheckOwnersOf(const Caller& caller,
                                           const FoundCheckpoints& found) const {
   for (const FoundCheckpoints::Owned& checkpoint : found.owned) {
-    const absl::Status s = CheckOwner(
-        caller, checkpoint.owners,
-        absl::StrCat(found.replaced.empty() ? "go on from" : "replace", " checkpoint ",
-                     checkpoint.folder),
-        ", or give spec.checkpoint.directory another value");
+    const absl::Status s =
+        CheckOwner(caller, checkpoint.owners,
+                   absl::StrCat(found.replaced.empty() ? "go on from" : "replace", " checkpoint ",
+                                checkpoint.folder),
+                   ", or give spec.checkpoint.directory another value");
     if (!s.ok()) return s;
   }
   return absl::OkStatus();
@@ -79,12 +79,12 @@ absl::Status SchedulerImpl::CheckOwnersOf(const Caller& caller,
                                           const SettleQuarantineRequest& request) {
   const bool adopt = request.action() == SettleQuarantineRequest::ADOPT;
   for (const std::set<std::string>& owners : state_.OwnersOfKept(request)) {
-    const absl::Status s = CheckOwner(caller, owners,
-                                      adopt ? absl::StrCat("adopt job ", request.job_uid())
-                                            : absl::StrCat("purge the copy of job ",
-                                                           request.job_uid(), " that server ",
-                                                           request.node(), " keeps"),
-                                      "");
+    const absl::Status s =
+        CheckOwner(caller, owners,
+                   adopt ? absl::StrCat("adopt job ", request.job_uid())
+                         : absl::StrCat("purge the copy of job ", request.job_uid(),
+                                        " that server ", request.node(), " keeps"),
+                   "");
     if (!s.ok()) return s;
   }
   return absl::OkStatus();

@@ -245,7 +245,7 @@ class SchedulerImpl : public Scheduler {
   const bool await_files_;
   const std::shared_ptr<CredentialSource> credentials_;  // null: nobody is asked
   const bool sign_sessions_;
-  const std::function<std::string()> revoked_;           // may be empty
+  const std::function<std::string()> revoked_;  // may be empty
   const std::set<std::string> admins_;
   std::thread ticker_;
   std::unique_ptr<CheckpointLocks> locks_;  // constant after Open

@@ -59,10 +59,10 @@ class SessionGate {
     bool as_host = false;                  // it asks for what hosts of lanes alone are given
   };
   // OK for whom nobody asked. UNAUTHENTICATED: the call needs a credential, and has none, one that
-  // had expired when the scheduler was last heard, or one that it has not signed. PERMISSION_DENIED: it is another job's,
-  // generation's, session's or worker's, or the caller is no worker. FAILED_PRECONDITION: it has
-  // never had these lanes; the scheduler says which it has. UNAVAILABLE: the scheduler has not told
-  // its key yet.
+  // had expired when the scheduler was last heard, or one that it has not signed.
+  // PERMISSION_DENIED: it is another job's, generation's, session's or worker's, or the caller is
+  // no worker. FAILED_PRECONDITION: it has never had these lanes; the scheduler says which it has.
+  // UNAVAILABLE: the scheduler has not told its key yet.
   absl::Status Check(const Caller& caller, const Asked& asked);
 
  private:

@@ -111,10 +111,9 @@ TEST_CASE("checkpoints of a job are its owners' to replace and to go on from", "
   const absl::Status refused = f.scheduler->SubmitAs(Operator("other"), next, kTimeout).status();
   INFO(refused);
   CHECK(absl::IsPermissionDenied(refused));
-  CHECK(absl::StrContains(
-      refused.message(),
-      absl::StrCat("operator/other may not ", overwrite ? "replace" : "go on from", " checkpoint ",
-                   directory, "/step-")));
+  CHECK(absl::StrContains(refused.message(), absl::StrCat("operator/other may not ",
+                                                          overwrite ? "replace" : "go on from",
+                                                          " checkpoint ", directory, "/step-")));
   CHECK(absl::StrContains(refused.message(), "its owners are friend, me; ask one of them"));
   CHECK(absl::StrContains(refused.message(), "or give spec.checkpoint.directory another value"));
   CHECK(ListCheckpoints(directory)->complete.size() == list->complete.size());

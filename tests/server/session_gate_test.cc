@@ -82,9 +82,10 @@ TEST_CASE("credentials of other jobs, generations, sessions and workers are refu
   }
 }
 
-TEST_CASE("where the scheduler is heard, a credential is taken until it expires, with an hour for "
-          "clocks that differ",
-          "[session]") {
+TEST_CASE(
+    "where the scheduler is heard, a credential is taken until it expires, with an hour for "
+    "clocks that differ",
+    "[session]") {
   Fixture f;
   const std::string credential = f.Credential();
   const bool news = GENERATE(false, true);

@@ -39,8 +39,8 @@ class Trained {
     server_ = *std::move(server);
     AwaitHost();
     Sign();
-    channel_ = cluster_.transport->Connect(
-        {server_->address(), "s"}, {.name = "w", .role = Role::kWorker, .jobs = session_});
+    channel_ = cluster_.transport->Connect({server_->address(), "s"},
+                                           {.name = "w", .role = Role::kWorker, .jobs = session_});
     const auto open = wire::EncodeOpenSessionRequest(wire::OpenSessionFor(kHeader, kIdentity));
     REQUIRE(channel_->CallAndWait(DataMethod::kOpenSession, open, kCall).ok());
   }
@@ -62,14 +62,14 @@ class Trained {
   }
   // The worker has a new credential, good for an hour.
   void Sign() {
-    session_->Set(*signer_->Sign({.cluster = kIdentity.cluster,
-                                  .job = kIdentity.job,
-                                  .generation = kHeader.generation,
-                                  .session = kHeader.session,
-                                  .worker = "w",
-                                  .lanes = {0},
-                                  .expires = absl::FromUnixSeconds(
-                                      absl::ToUnixSeconds(timer_.Now()) + 3600)}));
+    session_->Set(*signer_->Sign(
+        {.cluster = kIdentity.cluster,
+         .job = kIdentity.job,
+         .generation = kHeader.generation,
+         .session = kHeader.session,
+         .worker = "w",
+         .lanes = {0},
+         .expires = absl::FromUnixSeconds(absl::ToUnixSeconds(timer_.Now()) + 3600)}));
   }
   void LoseScheduler(absl::Duration silent) {
     cluster_.scheduler.SetReachable(false);
@@ -104,9 +104,10 @@ class Trained {
   std::shared_ptr<DataChannel> channel_;
 };
 
-TEST_CASE("training goes on while the scheduler is away for a day, and with a new credential when "
-          "it is back",
-          "[server][session]") {
+TEST_CASE(
+    "training goes on while the scheduler is away for a day, and with a new credential when "
+    "it is back",
+    "[server][session]") {
   Trained t;
   CHECK(t.Push(1).ok());
   t.LoseScheduler(absl::Hours(24));

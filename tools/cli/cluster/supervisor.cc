@@ -148,7 +148,8 @@ class Supervisor {
   }
 
   void AddDataRoots(std::vector<std::string>& argv) const {
-    for (const std::string& root : config_.data_roots) argv.insert(argv.end(), {"--data-root", root});
+    for (const std::string& root : config_.data_roots)
+      argv.insert(argv.end(), {"--data-root", root});
   }
 
   void Start(Charge& c) {

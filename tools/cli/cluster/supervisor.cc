@@ -135,7 +135,10 @@ class Supervisor {
     };
     if (&c == &charges_[0]) {
       add({"--listen", address_.empty() ? "127.0.0.1:0" : address_});
-      if (!config_.insecure) add({"--revoked", absl::StrCat(dir_.CertsPath(), "/ca/revoked")});
+      if (!config_.insecure) {
+        add({"--revoked", absl::StrCat(dir_.CertsPath(), "/ca/revoked")});
+        add({"--admins", ClusterUser()});
+      }
       add({"--address-file", dir_.AddressPath()});
       AddDataRoots(argv);
       return argv;

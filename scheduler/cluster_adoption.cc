@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,19 @@ uint64_t ClusterState::NumberFor(uint64_t kept) {
   return id;
 }
 
+std::vector<std::set<std::string>> ClusterState::OwnersOfKept(
+    const SettleQuarantineRequest& request) const {
+  std::vector<std::set<std::string>> all;
+  for (const KeptCopy& copy : CopiesOf(request.job_uid())) {
+    if (request.action() == SettleQuarantineRequest::PURGE && copy.node != request.node()) continue;
+    std::set<std::string>& owners = all.emplace_back();
+    if (!copy.note) continue;
+    const auto& named = copy.note->spec().metadata().owners();
+    owners.insert(named.begin(), named.end());
+  }
+  return all;
+}
+
 absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job_uid,
                                                           AdoptionFiles files, absl::Time now) {
   const auto spec = CheckAdopt(job_uid);
@@ -114,6 +128,7 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job
   record.set_job_uid(job_uid);
   *record.mutable_spec() = *spec;
   record.set_submitted_unix_ms(absl::ToUnixMillis(now));
+  record.set_owner(files.owner);
   std::string held_up = std::move(files.held_up), damaged = std::move(files.damaged);
   const uint64_t looked_lock = files.looked_lock, first_cut = files.first_cut;
   jobs_[id] = std::make_unique<JobMachine>(std::move(record), cluster_id(),

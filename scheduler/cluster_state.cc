@@ -26,6 +26,14 @@ std::string JobKey(uint64_t job, absl::string_view part) {
   return absl::StrFormat("job/%020d/%s", job, part);
 }
 
+// So that whoever has the job's spec alone, as its manifests and its servers' notes do, knows as
+// well who may decide about it.
+void AddOwner(const std::string& owner, Metadata& metadata) {
+  const auto& named = metadata.owners();
+  if (owner.empty() || std::find(named.begin(), named.end(), owner) != named.end()) return;
+  metadata.add_owners(owner);
+}
+
 template <typename Record>
 absl::Status Parse(const std::map<std::string, std::string>& records, const std::string& key,
                    Record& record) {
@@ -291,6 +299,7 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   spec.set_resume(submission.resume);
   spec.set_overwrite(submission.overwrite);
   spec.set_owner(submission.owner);
+  AddOwner(submission.owner, *spec.mutable_spec()->mutable_metadata());
   spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
   if (submission.init_schema) {
     *spec.mutable_init_schema() = *std::move(submission.init_schema);

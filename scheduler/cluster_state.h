@@ -150,7 +150,10 @@ class ClusterState {
     std::string held_up;
     uint64_t first_cut = 0;
     uint64_t looked_lock = 0;
+    std::string owner = "";
   };
+  // Of each copy that is meant: who may decide about it, as its server noted; none: not known.
+  std::vector<std::set<std::string>> OwnersOfKept(const SettleQuarantineRequest& request) const;
   // The job is this cluster's again. Errors of CheckAdopt and JudgeAdoption: nothing has changed.
   absl::StatusOr<SettleQuarantineReply> Adopt(const std::string& job_uid, AdoptionFiles files,
                                               absl::Time now);

@@ -38,6 +38,8 @@ struct SchedulerOptions {
   // Of this process. A new store is of its certificate's cluster, and a store of another cluster is
   // refused; sessions get credentials that servers check. Null: nobody is asked who he is.
   std::shared_ptr<CredentialSource> credentials = nullptr;
+  // Sessions get credentials without certificates too: nodes of one process ask each other.
+  bool sign_sessions = false;
   // Which certificates count no more, as revocations.h writes them; asked at each call of a node,
   // so it is to answer at once. May be empty.
   std::function<std::string()> revoked = nullptr;

@@ -14,7 +14,8 @@ namespace strata::scheduler {
 
 // As a submission that resumes, but that the checkpoints are the job's own, and what it begins from
 // may be with its servers.
-absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string& job_uid,
+absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string& owner,
+                                                              const std::string& job_uid,
                                                               absl::Duration timeout) {
   const auto uid = JobUid::Parse(job_uid);
   if (!uid) {
@@ -42,7 +43,7 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
   auto taken = AskForLock(as_submitted.job(), *uid, deadline);
   auto own = taken.ok() ? looks_.LookForOwn(as_submitted, identity, deadline)
                         : absl::StatusOr<FoundCheckpoints>(taken.status());
-  auto reply = own.ok() ? EnterAdopted(*uid, *std::move(own), directory, *taken)
+  auto reply = own.ok() ? EnterAdopted(owner, *uid, *std::move(own), directory, *taken)
                         : absl::StatusOr<SettleQuarantineReply>(own.status());
   locks_->Settle(job_uid);
   TendFiles();
@@ -50,7 +51,7 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
 }
 
 absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
-    const JobUid& uid, FoundCheckpoints own, const std::string& directory,
+    const std::string& owner, const JobUid& uid, FoundCheckpoints own, const std::string& directory,
     const CheckpointLocks::View& lock) {
   MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
@@ -59,7 +60,8 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
                                        .other_format = std::move(own.other_format),
                                        .data = std::move(own.data),
                                        .held_up = lock.why,
-                                       .first_cut = lock.first_cut};
+                                       .first_cut = lock.first_cut,
+                                       .owner = owner};
   if (!directory.empty()) {
     files.looked_lock = LookedUnder(uid, lock);
     if (files.looked_lock == 0 && lock.why.empty()) files.held_up = NotHeld(directory);

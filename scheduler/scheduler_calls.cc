@@ -116,6 +116,9 @@ absl::StatusOr<SubmitReply> SchedulerImpl::SubmitAs(const Caller& caller,
   auto lock = AskForLock(resolved.job(), uid, deadline);
   auto found =
       lock.ok() ? looks_.Look(resolved, deadline) : absl::StatusOr<FoundCheckpoints>(lock.status());
+  if (found.ok()) {
+    if (absl::Status s = CheckOwnersOf(caller, *found); !s.ok()) found = s;
+  }
   auto reply = found.ok() ? Enter(resolved, caller.asked ? caller.name : "", uid, *std::move(found),
                                   *std::move(lock))
                           : absl::StatusOr<SubmitReply>(found.status());
@@ -265,11 +268,16 @@ absl::StatusOr<GetEventsReply> SchedulerImpl::GetEvents(const GetEventsRequest& 
   }
 }
 
-absl::StatusOr<SettleQuarantineReply> SchedulerImpl::SettleQuarantine(
-    const SettleQuarantineRequest& request, absl::Duration timeout) {
+absl::StatusOr<SettleQuarantineReply> SchedulerImpl::SettleQuarantineAs(
+    const Caller& caller, const SettleQuarantineRequest& request, absl::Duration timeout) {
   const Call call(this);
+  {
+    MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    if (absl::Status s = CheckOwnersOf(caller, request); !s.ok()) return s;
+  }
   if (request.action() == SettleQuarantineRequest::ADOPT) {
-    return AdoptJob(request.job_uid(), timeout);
+    return AdoptJob(caller.asked ? caller.name : "", request.job_uid(), timeout);
   }
   const absl::Time deadline = timer_->Now() + std::min(kPurgeWait, timeout);
   MutexLock lock(&mu_);

@@ -18,8 +18,8 @@ constexpr char kSessionKey[] = "session-key";
 }  // namespace
 
 absl::Status SchedulerImpl::OpenCredentials(const std::map<std::string, std::string>& records) {
-  if (credentials_ == nullptr) return absl::OkStatus();
-  if (state_.cluster_id() != credentials_->cluster().text()) {
+  if (credentials_ == nullptr && !sign_sessions_) return absl::OkStatus();
+  if (credentials_ != nullptr && state_.cluster_id() != credentials_->cluster().text()) {
     return absl::FailedPreconditionError(
         absl::StrCat("this scheduler's folder (--dir) is of cluster ", state_.cluster_id(),
                      ", and its certificate (--certs) of cluster ", credentials_->cluster().text(),
@@ -42,20 +42,64 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request,
   return SubmitAs(Caller::Nobody(), request, timeout);
 }
 
+absl::StatusOr<SettleQuarantineReply> SchedulerImpl::SettleQuarantine(
+    const SettleQuarantineRequest& request, absl::Duration timeout) {
+  return SettleQuarantineAs(Caller::Nobody(), request, timeout);
+}
+
+absl::Status SchedulerImpl::CheckOwner(const Caller& caller, const std::set<std::string>& owners,
+                                       absl::string_view what, absl::string_view remedy) const {
+  if (!caller.asked || owners.count(caller.name) > 0 || owners.count("*") > 0 ||
+      admins_.count(caller.name) > 0 || STRATA_MUTATION("owners.anybody")) {
+    return absl::OkStatus();
+  }
+  const std::string who =
+      owners.empty()
+          ? std::string("its owners are not known; ask")
+          : absl::StrCat("its owners are ", absl::StrJoin(owners, ", "), "; ask one of them, or");
+  return absl::PermissionDeniedError(
+      absl::StrCat(RoleName(caller.role), "/", caller.name, " may not ", what, ": ", who,
+                   " an admin of the cluster (strata-scheduler --admins NAME)", remedy));
+}
+
+absl::Status SchedulerImpl::CheckOwnersOf(const Caller& caller,
+                                          const FoundCheckpoints& found) const {
+  for (const FoundCheckpoints::Owned& checkpoint : found.owned) {
+    const absl::Status s =
+        CheckOwner(caller, checkpoint.owners,
+                   absl::StrCat(found.replaced.empty() ? "go on from" : "replace", " checkpoint ",
+                                checkpoint.folder),
+                   ", or give spec.checkpoint.directory another value");
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SchedulerImpl::CheckOwnersOf(const Caller& caller,
+                                          const SettleQuarantineRequest& request) {
+  const bool adopt = request.action() == SettleQuarantineRequest::ADOPT;
+  for (const std::set<std::string>& owners : state_.OwnersOfKept(request)) {
+    const absl::Status s =
+        CheckOwner(caller, owners,
+                   adopt ? absl::StrCat("adopt job ", request.job_uid())
+                         : absl::StrCat("purge the copy of job ", request.job_uid(),
+                                        " that server ", request.node(), " keeps"),
+                   "");
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> SchedulerImpl::OwnJob(const Caller& caller, const JobRef& ref) {
   MutexLock lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
   auto job = state_.FindJob(ref);
   if (!job.ok()) return job.status();
   const std::set<std::string> owners = state_.OwnersOf(*job);
-  if (!caller.asked || owners.empty() || owners.count(caller.name) > 0 || owners.count("*") > 0 ||
-      admins_.count(caller.name) > 0 || STRATA_MUTATION("owners.anybody")) {
-    return *job;
-  }
-  return absl::PermissionDeniedError(
-      absl::StrCat(RoleName(caller.role), "/", caller.name, " may not decide about job ", *job,
-                   ": its owners are ", absl::StrJoin(owners, ", "),
-                   "; ask one of them, or an admin of the cluster (strata-scheduler --admins)"));
+  if (owners.empty()) return *job;  // submitted where nobody was asked
+  const absl::Status s = CheckOwner(caller, owners, absl::StrCat("decide about job ", *job), "");
+  if (!s.ok()) return s;
+  return *job;
 }
 
 }  // namespace strata::scheduler

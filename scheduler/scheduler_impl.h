@@ -56,6 +56,7 @@ class SchedulerImpl : public Scheduler {
         transient_(options.transient),
         await_files_(options.await_files),
         credentials_(std::move(options.credentials)),
+        sign_sessions_(options.sign_sessions),
         revoked_(std::move(options.revoked)),
         admins_(options.admins.begin(), options.admins.end()),
         store_(std::move(options.store)),
@@ -74,6 +75,9 @@ class SchedulerImpl : public Scheduler {
   absl::StatusOr<SubmitReply> SubmitAs(const Caller& caller, const SubmitRequest& request,
                                        absl::Duration timeout) override;
   absl::StatusOr<uint64_t> OwnJob(const Caller& caller, const JobRef& ref) override;
+  absl::StatusOr<SettleQuarantineReply> SettleQuarantineAs(const Caller& caller,
+                                                           const SettleQuarantineRequest& request,
+                                                           absl::Duration timeout) override;
   absl::StatusOr<JobStatus> GetJob(const JobRef& ref, absl::Duration) override;
   absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override;
   absl::StatusOr<JobStatus> CancelJob(const JobRef& ref, absl::Duration) override;
@@ -178,9 +182,11 @@ class SchedulerImpl : public Scheduler {
   // Until when a caller with so much time waits for the folders of a job.
   absl::Time SubmitDeadline(absl::Duration timeout) const;
   // ADOPT of SettleQuarantine, by way of a submission.
-  absl::StatusOr<SettleQuarantineReply> AdoptJob(const std::string& job_uid,
+  absl::StatusOr<SettleQuarantineReply> AdoptJob(const std::string& owner,
+                                                 const std::string& job_uid,
                                                  absl::Duration timeout);
-  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const JobUid& uid, FoundCheckpoints own,
+  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const std::string& owner, const JobUid& uid,
+                                                     FoundCheckpoints own,
                                                      const std::string& directory,
                                                      const CheckpointLocks::View& lock);
   // The job is one of the cluster.
@@ -190,6 +196,15 @@ class SchedulerImpl : public Scheduler {
 
   // The store and the certificate are of one cluster; sessions' key is there, for good.
   absl::Status OpenCredentials(const std::map<std::string, std::string>& records)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // PERMISSION_DENIED unless the caller is among the owners, an admin, or nobody was asked.
+  // `what`: as "decide about job 7"; `remedy`: what else he may do.
+  absl::Status CheckOwner(const Caller& caller, const std::set<std::string>& owners,
+                          absl::string_view what, absl::string_view remedy) const;
+  // Of the checkpoints that a job found in its directory.
+  absl::Status CheckOwnersOf(const Caller& caller, const FoundCheckpoints& found) const;
+  // Of the copies that a request means.
+  absl::Status CheckOwnersOf(const Caller& caller, const SettleQuarantineRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Time WallNow() const { return timer_->Wall(timer_->Now()); }
 
@@ -229,7 +244,8 @@ class SchedulerImpl : public Scheduler {
   const bool transient_;
   const bool await_files_;
   const std::shared_ptr<CredentialSource> credentials_;  // null: nobody is asked
-  const std::function<std::string()> revoked_;           // may be empty
+  const bool sign_sessions_;
+  const std::function<std::string()> revoked_;  // may be empty
   const std::set<std::string> admins_;
   std::thread ticker_;
   std::unique_ptr<CheckpointLocks> locks_;  // constant after Open
@@ -237,7 +253,7 @@ class SchedulerImpl : public Scheduler {
   mutable Mutex mu_;
   std::unique_ptr<MetadataStore> store_ ABSL_GUARDED_BY(mu_);
   ClusterState state_ ABSL_GUARDED_BY(mu_);
-  std::optional<NodeCredentials> node_credentials_ ABSL_GUARDED_BY(mu_);  // with credentials_
+  std::optional<NodeCredentials> node_credentials_ ABSL_GUARDED_BY(mu_);  // where they are signed
   JobNews news_ ABSL_GUARDED_BY(mu_);
   ChangeBatch unsaved_ ABSL_GUARDED_BY(mu_);
   FileQueue work_ ABSL_GUARDED_BY(mu_);

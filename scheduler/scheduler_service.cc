@@ -34,7 +34,8 @@ absl::Status CheckNode(const Caller& caller, const NodeReport& report) {
   return absl::PermissionDeniedError(absl::StrCat(
       RoleName(caller.role), "/", caller.name, " reports as ", NodeRole_Name(report.role()), " \"",
       report.name(), "\", and its certificate is of neither; start it with --name ", caller.name,
-      ", or issue a certificate for that name: strata certs issue"));
+      ", or issue a certificate for that name: strata certs issue ",
+      report.role() == SERVER ? "server" : "worker", " ", report.name()));
 }
 
 class Handlers final : public strata::Scheduler::Service {
@@ -114,9 +115,11 @@ class Handlers final : public strata::Scheduler::Service {
   grpc::Status SettleQuarantine(grpc::ServerContext* context,
                                 const SettleQuarantineRequest* request,
                                 SettleQuarantineReply* reply) override {
-    return Serve(context, Rpc::kSettleQuarantine, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->SettleQuarantine(*request, left);
-    });
+    return Serve(context, Rpc::kSettleQuarantine, reply,
+                 [&](const Caller& caller, absl::Duration left) {
+                   return caller.asked ? owners_->SettleQuarantineAs(caller, *request, left)
+                                       : scheduler_->SettleQuarantine(*request, left);
+                 });
   }
 
  private:

@@ -52,6 +52,8 @@ class DataService : public DataHandler {
   // Of any of the job's servers whose shards are here: one that answers for them, if one does.
   std::shared_ptr<ServerJob> Find(JobId job) const;
 
+  // The scheduler was heard: session credentials expire by that (session_gate.h).
+  void HearScheduler() { gate_.Hear(); }
   // By which session credentials are checked, as the directive has them.
   void SetSessionKeys(std::vector<std::string> keys) { gate_.SetKeys(std::move(keys)); }
 

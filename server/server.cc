@@ -122,7 +122,7 @@ class ServerImpl : public Server {
   void SyncLoop();
   // Before any job of the directive is opened.
   void FollowCredentials(const NodeDirective& directive) {
-    if (directive.unchanged()) return;
+    if (directive.unchanged()) return service_.HearScheduler();
     service_.SetSessionKeys({directive.session_keys().begin(), directive.session_keys().end()});
     if (options_.credentials == nullptr || directive.revoked().empty()) return;
     auto revoked = Revocations::Parse(directive.revoked());
@@ -151,7 +151,7 @@ class ServerImpl : public Server {
   const std::unique_ptr<Timer> own_timer_;  // null: it was given one
   Timer* const timer_;
   DiskRoom disk_room_;  // of the thread that syncs
-  DataService service_;
+  DataService service_{timer_};
   JobKeeper keeper_;  // its jobs use what stands above
   std::unique_ptr<DataListener> listener_;
   std::thread sync_;

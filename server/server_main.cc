@@ -118,7 +118,7 @@ int Run(const Flags& flags, const char* program) {
                                *tls == nullptr ? nullptr : (*tls)->source()});
   if (!daemon.ok()) return Fail(daemon.status());
   KnownLease lease;
-  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, *tls, &lease);
+  auto scheduler = MakeNodeSchedulerClient(flags.scheduler, *tls, &lease, "server " + flags.name);
   GrpcTransportOptions transport_options;
   transport_options.scope = scope;
   transport_options.lease = &lease;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/identity.h"
 
 namespace strata::server {
@@ -21,7 +22,14 @@ absl::Status Foreign(const Caller& caller, Rpc rpc, absl::string_view what) {
 
 }  // namespace
 
+void SessionGate::Hear() {
+  const absl::Time wall = clock_->Wall(clock_->Now());
+  MutexLock lock(&mu_);
+  heard_ = wall;
+}
+
 void SessionGate::SetKeys(std::vector<std::string> keys) {
+  Hear();
   MutexLock lock(&mu_);
   if (keys_ == keys) return;
   keys_ = std::move(keys);
@@ -75,6 +83,19 @@ absl::Status SessionGate::CheckLanes(const SessionCredential& session,
   return absl::OkStatus();
 }
 
+absl::Status SessionGate::CheckTime(const Caller& caller, Rpc rpc,
+                                    const SessionCredential& session) {
+  MutexLock lock(&mu_);
+  const absl::Time heard =
+      STRATA_MUTATION("sessions.silence_ends_them") ? clock_->Wall(clock_->Now()) : heard_;
+  if (CheckSessionTime(session, heard - kClocksDiffer).ok()) return absl::OkStatus();
+  return absl::UnauthenticatedError(absl::StrCat(
+      RuleOf(rpc).method, " of ", Who(caller), ": its session credential expired at ",
+      TimeText(session.expires), ", and this server has heard the scheduler at ", TimeText(heard),
+      ", ", absl::FormatDuration(kClocksDiffer),
+      " or more later; send the newest of the job's (WorkerJobDirective.session_credential)"));
+}
+
 absl::Status SessionGate::Check(const Caller& caller, const Asked& asked) {
   if (!caller.asked || STRATA_MUTATION("sessions.not_asked")) return absl::OkStatus();
   const SessionProof proof = RuleOf(asked.rpc).proof;
@@ -96,8 +117,7 @@ absl::Status SessionGate::Check(const Caller& caller, const Asked& asked) {
   const auto verified = Verify(credential);
   if (!verified.ok()) return verified.status();
   const SessionCredential& session = **verified;
-  const absl::Time wall = clock_->Wall(clock_->Now());
-  if (absl::Status s = CheckSessionTime(session, wall - kClocksDiffer); !s.ok()) return s;
+  if (absl::Status s = CheckTime(caller, asked.rpc, session); !s.ok()) return s;
   if (session.cluster != asked.job->cluster || session.job != asked.job->job) {
     return Foreign(caller, asked.rpc, absl::StrCat("job ", session.job.text()));
   }

@@ -99,7 +99,7 @@ int Run(const Flags& flags, const char* program) {
                                *tls == nullptr ? nullptr : (*tls)->source()});
   if (!daemon.ok()) return Fail(daemon.status());
   KnownLease lease;
-  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, *tls, &lease);
+  auto scheduler = MakeNodeSchedulerClient(flags.scheduler, *tls, &lease, "worker " + flags.name);
   auto transport = MakeGrpcTransport({.lease = &lease, .tls = *tls});
   WorkerOptions options;
   options.name = flags.name;

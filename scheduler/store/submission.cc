@@ -326,6 +326,11 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
         list->damaged.size(), " damaged, the newest ", newest.folder, " (", newest.error.message(),
         "); put back a whole copy, or start anew with --overwrite"));
   }
+  for (const CheckpointEntry& e : list->complete) {
+    const auto& owners = e.manifest.job().metadata().owners();
+    if (owners.empty()) continue;  // of a job that was submitted where nobody was asked
+    found.owned.push_back({e.folder, {owners.begin(), owners.end()}});
+  }
   if (request.overwrite()) {
     for (const CheckpointEntry& e : list->complete) {
       RemovalRecord& removal = found.replaced.emplace_back();

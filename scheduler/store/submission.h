@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,17 @@
 namespace strata::scheduler {
 
 struct FoundCheckpoints {
+  // A whole checkpoint whose job has owners.
+  struct Owned {
+    std::string folder;
+    std::set<std::string> owners;
+  };
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
   std::string damaged = "";  // newer ones, each with what is wrong, for people; empty: none
   // Checkpoints that the job is to remove, and the file of metrics that it begins anew.
   std::vector<RemovalRecord> replaced;
+  // Of the whole ones in the directory, whether they are replaced or gone on from.
+  std::vector<Owned> owned = {};
   // Of the checkpoint that spec.model.initFrom names, and of the newest to resume from.
   std::optional<Schema> init_schema = std::nullopt;
   std::optional<CheckpointIdentity> init = std::nullopt;  // the former

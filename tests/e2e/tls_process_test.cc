@@ -18,6 +18,7 @@
 #include "proto/runtime/credentials/places.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/process_tls.h"
+#include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -113,6 +114,54 @@ CommandResult Daemon(const std::string& folder, const std::string& program,
   result.exit_code = child.Wait();
   result.err = ReadFile(log + ".err");
   return result;
+}
+
+// Everything that a daemon said.
+std::string Said(const std::string& log) {
+  std::string said = ReadFile(log + ".err");
+  for (const std::string& path : FilesBelow(log + ".d")) {
+    if (absl::StrContains(path, "log")) said += ReadFile(path);
+  }
+  return said;
+}
+
+TEST_CASE(
+    "a process with certificates and a scheduler without, or the other way round, is told why "
+    "it is not answered",
+    "[tls]") {
+  auto scratch = ScratchFolder::Make("strata-e2e");
+  REQUIRE(scratch.ok());
+  const std::string certs = scratch->path() + "/certs";
+  MakeAuthorityIn(certs);
+  REQUIRE(IssueIdentity(certs, {.role = Role::kServer, .name = "s"}, absl::Now()).ok());
+  REQUIRE(IssueIdentity(certs, {.role = Role::kWorker, .name = "w"}, absl::Now()).ok());
+  const bool asks = GENERATE(true, false);
+  const ProcessCluster cluster({.servers = 0,
+                                .workers = 0,
+                                .folder = scratch->path() + "/cluster",
+                                .certs = asks ? certs : ""});
+  for (const bool server : {true, false}) {
+    const std::string name = server ? "s" : "w";
+    const std::string log = scratch->path() + "/" + name;
+    std::vector<std::string> argv = {
+        Program(server ? "server/strata-server" : "worker/strata-worker"), "--name=" + name,
+        "--scheduler=" + cluster.address(), "--dir=" + log + ".d"};
+    if (!asks) {
+      argv.push_back("--certs=" +
+                     CurrentFolder(certs, server ? Role::kServer : Role::kWorker, name));
+    }
+    ChildProcess child(argv, log, scratch->path());
+    const std::string says =
+        asks ? absl::StrCat("the scheduler at ", cluster.address(),
+                            " asks who calls, and this process has no certificate; start it with "
+                            "--certs DIR; where the CA is, DIR is made by: strata certs issue ",
+                            server ? "server s" : "worker w")
+             : absl::StrCat("the scheduler at ", cluster.address(), " speaks no TLS");
+    AwaitThat("the reason in its log", [&] {
+      REQUIRE_FALSE(child.Ended());  // it tries again
+      return absl::StrContains(Said(log), says);
+    });
+  }
 }
 
 TEST_CASE("a process whose certificate is no good ends with 4, and says which and why", "[tls]") {

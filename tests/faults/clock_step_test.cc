@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,6 +24,7 @@
 #include "tests/e2e/cluster/embedded_training.h"
 #include "tests/e2e/cluster/files_below.h"
 #include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/shown_clock.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tests/skip.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -37,55 +37,20 @@ namespace fs = std::filesystem;
 // Of a call that hangs: the clock is set by an hour, and a busy machine takes seconds.
 constexpr absl::Duration kCall = absl::Seconds(30);
 
-constexpr char kLibrary[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-
-// The wall clock that processes with `variables()` see.
-class ShownClock {
- public:
-  explicit ShownClock(const std::string& file) : file_(file) { Set(0); }
-
-  // That many hours ahead of the true time, from now on.
-  void Set(int hours) {
-    hours_ = hours;
-    // In one step: each look at the clock reads the file.
-    std::ofstream(file_ + ".next") << absl::StrCat(hours < 0 ? "" : "+", hours * 3600) << '\n';
-    fs::rename(file_ + ".next", file_);
-  }
-
-  absl::Time Now() const { return absl::Now() + absl::Hours(hours_); }
-
-  std::vector<std::string> variables() const {
-    return {absl::StrCat("LD_PRELOAD=", kLibrary), "FAKETIME_TIMESTAMP_FILE=" + file_,
-            "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"};
-  }
-
- private:
-  const std::string file_;
-  int hours_ = 0;
-};
-
-// Removes what libfaketime leaves of a process.
-void RemoveShared(pid_t pid) {
-  for (const char* name : {"faketime_shm_", "sem.faketime_sem_"}) {
-    std::error_code ignored;
-    fs::remove(absl::StrCat("/dev/shm/", name, pid), ignored);
-  }
-}
-
 // Two servers and two workers that see `clock`.
 class Cluster : public ProcessCluster {
  public:
   Cluster(const std::string& folder, const ShownClock& clock, int lease_ms)
       : ProcessCluster({.folder = folder, .lease_ms = lease_ms, .variables = clock.variables()}) {}
   ~Cluster() {
-    for (const char* name : kNames) RemoveShared(process(name).pid());
+    for (const char* name : kNames) RemoveFakeTimeOf(process(name).pid());
   }
 
   static constexpr const char* kNames[] = {"scheduler", "server-0", "server-1", "worker-0",
                                            "worker-1"};
   void KillAndForget(const std::string& name) {
     Kill(name);
-    RemoveShared(process(name).pid());
+    RemoveFakeTimeOf(process(name).pid());
   }
 };
 
@@ -160,7 +125,7 @@ void CheckUsers(ProcessCluster& cluster, const ShownClock& clock, uint64_t job) 
     argv.insert(argv.end(), more.begin(), more.end());
     ChildProcess child(argv, log, cluster.folder(), clock.variables());
     CHECK(child.Wait() == 0);
-    RemoveShared(child.pid());
+    RemoveFakeTimeOf(child.pid());
     return ReadFile(log);
   };
   CHECK(absl::StrContains(strata("events", {"--since", "5m"}), "JobSubmitted"));
@@ -234,7 +199,7 @@ TrainingJob Job(const std::string& folder, const std::string& mode, uint32_t epo
 
 TEST_CASE("the clock is set forth and back while jobs train: nothing comes of it",
           "[faults][clock]") {
-  if (!fs::exists(kLibrary)) STRATA_SKIP("libfaketime is not installed");
+  if (!fs::exists(kFakeTimeLibrary)) STRATA_SKIP("libfaketime is not installed");
   auto folder = ScratchFolder::Make("strata-clock");
   REQUIRE(folder.ok());
   ShownClock clock(folder->path() + "/clock");
@@ -287,7 +252,7 @@ TEST_CASE("the clock is set forth and back while jobs train: nothing comes of it
 
 TEST_CASE("the clock was set: who dies is missed, and reached again when it is back",
           "[faults][clock]") {
-  if (!fs::exists(kLibrary)) STRATA_SKIP("libfaketime is not installed");
+  if (!fs::exists(kFakeTimeLibrary)) STRATA_SKIP("libfaketime is not installed");
   auto folder = ScratchFolder::Make("strata-clock");
   REQUIRE(folder.ok());
   const TrainingJob job = Job(folder->path(), "bsp", 40);

@@ -44,6 +44,7 @@ class AdoptedCluster {
     Save();
     const Store before = store_;
     ClusterState::Submission lost = Job("lost", kJob);
+    lost.owner = "me";
     if (!init_from.empty()) {
       disk[init_from].complete = true;
       disk[init_from].files["s0"];
@@ -125,7 +126,8 @@ class AdoptedCluster {
                                         .other_format = other_format,
                                         .data = data,
                                         .held_up = lock == 0 ? "it waits" : "",
-                                        .looked_lock = lock},
+                                        .looked_lock = lock,
+                                        .owner = "adopter"},
                                        now_)
                                .status();
     Save();

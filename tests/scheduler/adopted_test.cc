@@ -2,6 +2,7 @@
 // with them, or from a checkpoint; and until it trains, nobody's copy is touched.
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ TEST_CASE("an adopted job goes on with what its servers have", "[scheduler][adop
   AdoptedCluster cluster;
   REQUIRE(cluster.Adopt().ok());
   CHECK(cluster.Id() == 1);
+  CHECK(cluster.state().OwnersOf(1) == std::set<std::string>{"adopter", "me"});
   const bool restarts = GENERATE(false, true);
   if (restarts) cluster.RestartScheduler();
   uint64_t first = 0;

@@ -82,14 +82,42 @@ TEST_CASE("credentials of other jobs, generations, sessions and workers are refu
   }
 }
 
-TEST_CASE("a credential is taken until it expires, with an hour for clocks that differ",
-          "[session]") {
+TEST_CASE(
+    "where the scheduler is heard, a credential is taken until it expires, with an hour for "
+    "clocks that differ",
+    "[session]") {
   Fixture f;
   const std::string credential = f.Credential();
+  const bool news = GENERATE(false, true);
+  const auto hear = [&] { return news ? f.gate.SetKeys({f.signer->Public()}) : f.gate.Hear(); };
   f.clock.Advance(absl::Hours(2) - absl::Seconds(1));
+  hear();
   CHECK(f.Check(Rpc::kPush, credential).ok());
   f.clock.Advance(absl::Seconds(1));
-  CHECK(absl::IsUnauthenticated(f.Check(Rpc::kPush, credential)));
+  hear();
+  const absl::Status s = f.Check(Rpc::kPush, credential);
+  INFO(s);
+  CHECK(absl::IsUnauthenticated(s));
+  CHECK(absl::StrContains(s.message(),
+                          "Push of worker/w: its session credential expired at "
+                          "2026-01-01T01:00:00Z, and this server has heard the scheduler at "
+                          "2026-01-01T02:00:00Z"));
+}
+
+TEST_CASE("while the scheduler is away no credential expires, and none comes back to life",
+          "[session]") {
+  Fixture f;
+  const std::string good = f.Credential();
+  const std::string expired =
+      f.Credential([](SessionCredential& s) { s.expires -= absl::Hours(2); });
+  for (const absl::Duration later : {absl::Hours(2), absl::Hours(22), absl::Hours(24 * 30)}) {
+    f.clock.Advance(later);
+    CHECK(f.Check(Rpc::kPush, good).ok());
+    CHECK(absl::IsUnauthenticated(f.Check(Rpc::kPush, expired)));
+  }
+  f.gate.Hear();
+  CHECK(absl::IsUnauthenticated(f.Check(Rpc::kPush, good)));
+  CHECK(f.Check(Rpc::kPush, f.Credential()).ok());
 }
 
 TEST_CASE("a push speaks for lanes that the session has, or had", "[session]") {

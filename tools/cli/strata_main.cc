@@ -57,6 +57,7 @@ struct Runner {
   ExitCode operator()(const CertsInitOptions& o) const { return RunCertsInit(o); }
   ExitCode operator()(const CertsIssueOptions& o) const { return RunCertsIssue(o); }
   ExitCode operator()(const CertsRenewOptions& o) const { return RunCertsRenew(o); }
+  ExitCode operator()(const CertsRolloverOptions& o) const { return RunCertsRollover(o); }
   ExitCode operator()(const CertsRevokeOptions& o) const { return RunCertsRevoke(o); }
   ExitCode operator()(const CertsShowOptions& o) const { return RunCertsShow(o); }
   ExitCode operator()(const ContextAddOptions& o) const { return RunContextAdd(o); }

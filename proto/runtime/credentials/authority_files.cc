@@ -8,6 +8,7 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/credentials/certs_command.h"
 #include "proto/runtime/credentials/folder_lock.h"
+#include "proto/runtime/credentials/openssl_objects.h"
 #include "proto/runtime/credentials/places.h"
 #include "proto/runtime/credentials/role_folders.h"
 #include "proto/runtime/files/folders.h"
@@ -115,6 +116,25 @@ absl::Status WriteList(const std::string& folder, const char* name, const std::s
   return SyncPlainFolder(AuthorityFolder(folder), files);
 }
 
+// Adds the one of that text to the authority's; DATA_LOSS: it is none of this cluster's.
+absl::Status AddTrusted(const std::string& pem, AuthorityCertificate& authority) {
+  const auto facts = ReadCertificate(pem);
+  if (!facts.ok()) return Damaged(authority.file, facts.status().message());
+  const auto cluster = AuthorityClusterOf(*facts);
+  const std::string who = absl::StrCat("certificate of ", Describe(*facts), ": ");
+  if (!cluster.ok()) return Damaged(authority.file, who + std::string(cluster.status().message()));
+  if (authority.trusted.empty()) {
+    authority.facts = *facts;
+    authority.cluster = *cluster;
+  }
+  if (*cluster != authority.cluster) {
+    return Damaged(authority.file,
+                   absl::StrCat(who, "it is of another cluster than the one before it"));
+  }
+  authority.trusted.push_back({pem, *facts});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Validity> ValidForDays(absl::Time now, int days) {
@@ -134,16 +154,14 @@ absl::StatusOr<AuthorityCertificate> ReadAuthority(const std::string& folder, Fi
         absl::StrCat(read.file, ": no CA is there; make one: strata certs init", InFolder(folder)));
   }
   if (!pem.ok()) return pem.status();
-  const auto facts = ReadCertificate(*pem);
-  if (!facts.ok()) return Damaged(read.file, facts.status().message());
-  const auto cluster = AuthorityClusterOf(*facts);
-  if (!cluster.ok()) {
-    return Damaged(read.file, absl::StrCat("certificate of ", Describe(*facts), ": ",
-                                           cluster.status().message()));
+  const auto all = ParseCertificates(*pem);
+  if (!all.ok()) return Damaged(read.file, all.status().message());
+  for (const X509Ptr& each : *all) {
+    const auto one = CertificatePem(*each);
+    if (!one.ok()) return one.status();
+    if (absl::Status s = AddTrusted(*one, read); !s.ok()) return s;
   }
   read.pem = *pem;
-  read.facts = *facts;
-  read.cluster = *cluster;
   return read;
 }
 
@@ -165,7 +183,10 @@ absl::StatusOr<KeyedCertificate> ReadSigningAuthority(const std::string& folder,
         absl::StrCat(who, ": a certificate until ", TimeText(until), " would outlive it"),
         absl::StrCat(days < 1 ? "" : fewer, NewAuthorityBeside(folder, authority.cluster)));
   }
-  const std::string file = absl::StrCat(AuthorityFolder(folder), "/", kAuthorityKeyFile);
+  std::string file = NextKeyFile(folder, authority.facts.serial);
+  const auto is_next = IsThere(file, files);
+  if (!is_next.ok()) return is_next.status();
+  if (!*is_next) file = absl::StrCat(AuthorityFolder(folder), "/", kAuthorityKeyFile);
   if (absl::Status s = CheckPrivate(file, files); absl::IsNotFound(s)) {
     return absl::NotFoundError(absl::StrCat(
         file, ": the key of the CA is not here; issue where it is, or put it back from a copy"));

@@ -3,6 +3,7 @@
 #define STRATA_PROTO_RUNTIME_CREDENTIALS_AUTHORITY_FILES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,11 +23,19 @@ inline constexpr int kMaxValidDays = 36500;
 // INVALID_ARGUMENT: less than one day, or more than kMaxValidDays.
 absl::StatusOr<Validity> ValidForDays(absl::Time now, int days);
 
-struct AuthorityCertificate {
-  std::string file;
+// One of those whose certificates count.
+struct TrustedAuthority {
   std::string pem;
   CertificateFacts facts;
+};
+struct AuthorityCertificate {
+  std::string file;
+  std::string pem;         // of all that are trusted, as it goes beside what is issued
+  CertificateFacts facts;  // of the one that signs
   ClusterId cluster;
+  // All of them, the one that signs first; more than one while it is changed
+  // (authority_rollover.h).
+  std::vector<TrustedAuthority> trusted = {};
 };
 // Of `folder` as places.h has it. Errors name the file. NOT_FOUND: there is none (the text says how
 // to make it). FAILED_PRECONDITION: what is there is no authority's certificate of ours.

@@ -11,6 +11,7 @@
 #include "proto/core/mutation.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/certs_command.h"
 #include "proto/runtime/credentials/places.h"
 
 namespace strata {
@@ -91,9 +92,9 @@ class Source : public CredentialSource {
     if (!problem_.ok()) return problem_;
     const CertificateFacts& facts = current_->certificate.facts;
     if (WallNow() <= facts.valid.until) return absl::OkStatus();
-    return absl::UnauthenticatedError(
-        absl::StrCat(current_->certificate.file, ": certificate of ", Describe(facts),
-                     ": it has expired; renew it: strata certs renew"));
+    return absl::UnauthenticatedError(absl::StrCat(
+        current_->certificate.file, ": certificate of ", Describe(facts),
+        ": it has expired; renew it: ", RenewCommand(current_->certificate.file, self_, files_)));
   }
 
   absl::Time WallNow() const override { return o_.clock->Wall(o_.clock->Now()); }

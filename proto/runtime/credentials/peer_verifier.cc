@@ -20,12 +20,12 @@ absl::Status Unproven(absl::string_view who, absl::string_view why) {
   return absl::UnauthenticatedError(absl::StrCat("certificate of ", who, ": ", why));
 }
 
-// "strata certs renew server alpha": of whom it says it is.
+// "strata certs renew server alpha": of whom it says it is. Who says nothing of ours has no name
+// to issue one for.
 std::string Command(absl::string_view verb, const CertificateFacts& facts) {
   const auto identity = IdentityOf(facts);
-  return absl::StrCat(
-      "strata certs ", verb, " ",
-      identity.ok() ? absl::StrCat(RoleName(identity->role), " ", identity->name) : "ROLE NAME");
+  if (!identity.ok()) return "strata certs show, and issue one in its place";
+  return absl::StrCat("strata certs ", verb, " ", RoleName(identity->role), " ", identity->name);
 }
 
 // Why OpenSSL does not take a certificate, and what to do.
@@ -38,7 +38,7 @@ std::string WhyRefused(int error, bool of_authority, const CertificateFacts& fac
           whose, " has expired (it is ", TimeText(now), " here); ",
           of_authority
               ? absl::StrCat("make a new CA in another folder: strata certs init --cluster ",
-                             cluster.text(), " --dir DIR")
+                             cluster.text(), " --dir strata-certs-new")
               : absl::StrCat("renew it: ", Command("renew", facts)));
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return absl::StrCat(
@@ -109,7 +109,9 @@ absl::Status CheckExpected(const Identity& identity, const CertificateFacts& fac
 absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectations& expected,
                                   absl::Time now, const Revocations& revocations) {
   if (chain.empty()) {
-    return Unproven("the peer", "it shows none; give it one: strata certs issue ROLE NAME");
+    return Unproven("the peer",
+                    "it shows none; start it with --certs and one of those that are listed by: "
+                    "strata certs show");
   }
   const auto authorities = ParseCertificates(expected.authorities);
   if (!authorities.ok()) {

@@ -1,6 +1,7 @@
 // Where certificates lie in a folder of them:
 //
 //   FOLDER/ca/ca.crt, ca.key, issued, revoked     the authority: where certificates are issued
+//   FOLDER/ca/SERIAL.key                          while it is changed (authority_rollover.h)
 //   FOLDER/ROLE/NAME/current                      a link to the newest of:
 //   FOLDER/ROLE/NAME/SERIAL/ca.crt, tls.crt, tls.key
 //
@@ -46,6 +47,10 @@ inline std::string BareFolder(std::string folder) {
 }
 
 inline std::string AuthorityFolder(absl::string_view folder) { return absl::StrCat(folder, "/ca"); }
+// Of an authority that is to sign, or signs, in place of the one that was there first.
+inline std::string NextKeyFile(absl::string_view folder, absl::string_view serial) {
+  return absl::StrCat(AuthorityFolder(folder), "/", serial, ".key");
+}
 inline std::string RoleFolder(absl::string_view folder, Role role) {
   return absl::StrCat(folder, "/", RoleName(role));
 }

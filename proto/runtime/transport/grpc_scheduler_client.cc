@@ -1,5 +1,6 @@
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 
+#include <glog/logging.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -14,6 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
+#include "proto/runtime/base/clock.h"
+#include "proto/runtime/credentials/scheduler_handshake.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
@@ -23,18 +26,27 @@ namespace strata {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+// How often a process that was never answered looks why.
+constexpr absl::Duration kLookAgain = absl::Seconds(10);
 
 class GrpcSchedulerClient : public SchedulerClient {
  public:
+  // `process`: as MakeNodeSchedulerClient's; empty: it is none.
   GrpcSchedulerClient(const std::string& address, std::shared_ptr<ProcessTls> tls,
-                      KnownLease* lease)
+                      KnownLease* lease, const std::string& process)
       : address_(address),
+        process_(process),
         tls_(std::move(tls)),
         lease_(lease == nullptr ? &own_lease_ : lease),
         link_(std::make_shared<Link>(address, tls_.get(), lease_->get())) {}
 
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
-    return Call(&Scheduler::Stub::Sync, report, timeout);
+    auto directive = Call(&Scheduler::Stub::Sync, report, timeout);
+    if (process_.empty()) return directive;
+    if (absl::IsUnavailable(directive.status())) return Explained(directive.status());
+    MutexLock lock(&mu_);
+    never_answered_ = false;
+    return directive;
   }
   absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request,
                                      absl::Duration timeout) override {
@@ -132,6 +144,28 @@ class GrpcSchedulerClient : public SchedulerClient {
     return error;
   }
 
+  absl::Status Explained(const absl::Status& error) {
+    {
+      MutexLock lock(&mu_);
+      const absl::Time now = Clock::Real()->Now();
+      if (!never_answered_) return error;
+      if (now < look_again_) return Joined(error, why_);
+      look_again_ = now + kLookAgain;
+    }
+    const absl::Status why =
+        WhyNoHandshake(address_, tls_ == nullptr ? nullptr : tls_->source(), process_);
+    MutexLock lock(&mu_);
+    if (!why.ok() && why.message() != why_) {
+      LOG(ERROR) << "scheduler_not_reached error=\"" << why.message() << "\" next=retry";
+    }
+    why_ = std::string(why.message());
+    return Joined(error, why_);
+  }
+  static absl::Status Joined(const absl::Status& error, const std::string& why) {
+    if (why.empty()) return error;
+    return absl::UnavailableError(absl::StrCat(error.message(), ": ", why));
+  }
+
   absl::Status NotThere(absl::Duration timeout, absl::string_view why) const {
     return absl::UnavailableError(
         absl::StrCat("no scheduler answers at ", address_,
@@ -140,11 +174,15 @@ class GrpcSchedulerClient : public SchedulerClient {
   }
 
   const std::string address_;
+  const std::string process_;
   const std::shared_ptr<ProcessTls> tls_;
   KnownLease own_lease_;
   KnownLease* const lease_;
   Mutex mu_;
   std::shared_ptr<Link> link_ ABSL_GUARDED_BY(mu_);
+  bool never_answered_ ABSL_GUARDED_BY(mu_) = true;
+  absl::Time look_again_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::string why_ ABSL_GUARDED_BY(mu_);  // by the last look; empty: nothing
 };
 
 }  // namespace
@@ -152,7 +190,14 @@ class GrpcSchedulerClient : public SchedulerClient {
 std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address,
                                                          std::shared_ptr<ProcessTls> tls,
                                                          KnownLease* lease) {
-  return std::make_unique<GrpcSchedulerClient>(address, std::move(tls), lease);
+  return std::make_unique<GrpcSchedulerClient>(address, std::move(tls), lease, "");
+}
+
+std::unique_ptr<SchedulerClient> MakeNodeSchedulerClient(const std::string& address,
+                                                         std::shared_ptr<ProcessTls> tls,
+                                                         KnownLease* lease,
+                                                         const std::string& process) {
+  return std::make_unique<GrpcSchedulerClient>(address, std::move(tls), lease, process);
 }
 
 }  // namespace strata

@@ -22,6 +22,16 @@ std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& addr
                                                          std::shared_ptr<ProcessTls> tls,
                                                          KnownLease* lease = nullptr);
 
+// The same for a process that reports to the scheduler. As long as no report was answered, errors
+// and log lines say why there is no connection where that is for the way that the two ends were
+// started (WhyNoHandshake): one with certificates and the other without, or certificates that do
+// not fit. They stay UNAVAILABLE, since such a process tries again. `process`: its role and name,
+// as "server alpha".
+std::unique_ptr<SchedulerClient> MakeNodeSchedulerClient(const std::string& address,
+                                                         std::shared_ptr<ProcessTls> tls,
+                                                         KnownLease* lease,
+                                                         const std::string& process);
+
 }  // namespace strata
 
 #endif  // STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_SCHEDULER_CLIENT_H_

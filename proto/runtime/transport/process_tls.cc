@@ -37,7 +37,9 @@ absl::Status CheckSelf(const ProcessTlsOptions& o, const Credentials& mine) {
   return Unfit(o.folder, absl::StrCat(certificate.file, ": certificate of ",
                                       Describe(certificate.facts), ": it is for ",
                                       Describe(certificate.identity), ", and this process is ",
-                                      wanted, "; issue one for it: strata certs issue"));
+                                      wanted, "; issue one for it: strata certs issue ",
+                                      RoleName(o.role.value_or(certificate.identity.role)), " ",
+                                      o.name.value_or(certificate.identity.name)));
 }
 
 }  // namespace

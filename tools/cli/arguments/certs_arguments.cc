@@ -14,20 +14,49 @@ void AddDays(CLI::App* command, int& days, const char* help) {
   command->add_option("--days", days, help)->type_name("N")->check(Positive());
 }
 
-void AddWho(CLI::App* command, std::string& role, std::string& name) {
+void AddWho(CLI::App* command, std::string& role, std::string& name, bool required) {
   command->add_option("role", role, "what the certificate lets its holder be")
-      ->required()
+      ->required(required)
       ->check(CLI::IsMember({"scheduler", "server", "worker", "operator", "reader"}));
   command->add_option("name", name, "name of the process, or of the person")
-      ->required()
+      ->required(required)
       ->type_name("NAME");
 }
 
-void AddOrder(CLI::App* command, CertsOrder& order) {
-  AddWho(command, order.role, order.name);
+void AddRest(CLI::App* command, CertsOrder& order) {
   AddFolder(command, order.dir);
   AddDays(command, order.days, "how long it is valid (default 90)");
   AddJson(command, order.json);
+}
+
+void AddIssue(CLI::App& group, CommandSet& commands) {
+  auto [issue, o] = commands.Add<CertsIssueOptions>(
+      group, "issue", "Make the certificate of a process or a person");
+  AddWho(issue, o.order.role, o.order.name, /*required=*/true);
+  AddRest(issue, o.order);
+}
+
+void AddRenew(CLI::App& group, CommandSet& commands) {
+  auto [renew, o] = commands.Add<CertsRenewOptions>(
+      group, "renew", "Make a new certificate, and lead the link to it in one step");
+  AddWho(renew, o.order.role, o.order.name, /*required=*/false);
+  renew->add_flag("--all", o.all,
+                  "of everybody who has one in the folder, but of whom it is revoked");
+  AddRest(renew, o.order);
+}
+
+void AddRollover(CLI::App& group, CommandSet& commands) {
+  auto [rollover, o] = commands.Add<CertsRolloverOptions>(
+      group, "rollover", "Change the authority (CA) of a cluster that is up, in three steps");
+  rollover
+      ->add_option("step", o.step,
+                   "begin: make the next CA; switch: have it sign; end: drop the old one. After "
+                   "each of them: strata certs renew --all")
+      ->required()
+      ->check(CLI::IsMember({"begin", "switch", "end"}));
+  AddFolder(rollover, o.dir);
+  AddDays(rollover, o.days, "how long the next CA is valid (default 3650)");
+  AddJson(rollover, o.json);
 }
 
 void AddInit(CLI::App& group, CommandSet& commands) {
@@ -43,7 +72,7 @@ void AddInit(CLI::App& group, CommandSet& commands) {
 void AddRevoke(CLI::App& group, CommandSet& commands) {
   auto [revoke, o] = commands.Add<CertsRevokeOptions>(
       group, "revoke", "Put certificates on the list of those that count no more");
-  AddWho(revoke, o.role, o.name);
+  AddWho(revoke, o.role, o.name, /*required=*/true);
   revoke
       ->add_option("--serial", o.serial,
                    "this one alone (default: all of that name that have not expired)")
@@ -66,12 +95,9 @@ void AddCertsCommands(CLI::App& app, CommandSet& commands) {
       app.add_subcommand("certs", "Make, renew, revoke and list the certificates of a cluster");
   group->require_subcommand(1);
   AddInit(*group, commands);
-  auto [issue, issued] = commands.Add<CertsIssueOptions>(
-      *group, "issue", "Make the certificate of a process or a person");
-  AddOrder(issue, issued.order);
-  auto [renew, renewed] = commands.Add<CertsRenewOptions>(
-      *group, "renew", "Make a new certificate, and lead the link to it in one step");
-  AddOrder(renew, renewed.order);
+  AddIssue(*group, commands);
+  AddRenew(*group, commands);
+  AddRollover(*group, commands);
   AddRevoke(*group, commands);
   AddShow(*group, commands);
 }

@@ -158,7 +158,15 @@ struct CertsIssueOptions {
 };
 
 struct CertsRenewOptions {
-  CertsOrder order;
+  CertsOrder order;  // with `all` of nobody in particular
+  bool all = false;
+};
+
+struct CertsRolloverOptions {
+  std::string dir = "./strata-certs";
+  std::string step;  // begin, switch or end
+  int days = 3650;   // of begin
+  bool json = false;
 };
 
 struct CertsRevokeOptions {
@@ -364,15 +372,16 @@ struct SuperviseOptions {
 using Command =
     std::variant<VersionOptions, TrainOptions, CleanOptions, ValidateOptions, UpOptions,
                  DownOptions, SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
-                 CertsInitOptions, CertsIssueOptions, CertsRenewOptions, CertsRevokeOptions,
-                 CertsShowOptions, ContextAddOptions, ContextUseOptions, ContextListOptions,
-                 ContextRemoveOptions, CheckpointCreateOptions, CheckpointListOptions,
-                 CheckpointVerifyOptions, CheckpointShowOptions, CheckpointDiffOptions,
-                 CheckpointRepairOptions, CheckpointQuantiseOptions, PredictCommandOptions,
-                 GenerateCriteoOptions, GenerateMovielensOptions, ExportCommandOptions,
-                 ImportCommandOptions, GetRowOptions, DeltaCommandOptions, NodesOptions,
-                 NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions,
-                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
+                 CertsInitOptions, CertsIssueOptions, CertsRenewOptions, CertsRolloverOptions,
+                 CertsRevokeOptions, CertsShowOptions, ContextAddOptions, ContextUseOptions,
+                 ContextListOptions, ContextRemoveOptions, CheckpointCreateOptions,
+                 CheckpointListOptions, CheckpointVerifyOptions, CheckpointShowOptions,
+                 CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
+                 PredictCommandOptions, GenerateCriteoOptions, GenerateMovielensOptions,
+                 ExportCommandOptions, ImportCommandOptions, GetRowOptions, DeltaCommandOptions,
+                 NodesOptions, NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions,
+                 TopOptions, ExplainOptions, EstimateOptions, CompletionOptions, ManOptions,
+                 SuperviseOptions>;
 
 }  // namespace strata
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/credentials/certs_command.h"
 #include "tools/cli/base/days_left.h"
 
 namespace strata {
@@ -17,19 +18,24 @@ void AddExpiry(absl::string_view whose, int64_t unix_ms, absl::Time now, std::st
   absl::StrAppend(
       &text, "The certificate of ", whose,
       days == 0 ? " has expired" : absl::StrCat(" expires in ", days, days == 1 ? " day" : " days"),
-      "; renew it: strata certs renew\n");
+      ".\n");
 }
 
 }  // namespace
 
-std::string SecurityText(const ClusterStatus& cluster, absl::Time now) {
+std::string SecurityText(const ClusterStatus& cluster, absl::Time now, const std::string& certs) {
   std::string text;
-  if (cluster.insecure()) {
-    text = "This cluster is insecure: it has no certificates, and nobody is asked who he is.\n";
-  }
   AddExpiry("the scheduler", cluster.certificate_not_after_unix_ms(), now, text);
   for (const NodeStatus& n : cluster.nodes()) {
     AddExpiry(n.name(), n.certificate_not_after_unix_ms(), now, text);
+  }
+  if (!text.empty()) {
+    const std::string above = certs.empty() ? "" : AuthorityAbove(certs);
+    absl::StrAppend(&text, "Renew all that there are: ", RenewAllCommand(above), "\n");
+  }
+  if (cluster.insecure()) {
+    text =
+        "This cluster is insecure: it has no certificates, and nobody is asked who he is.\n" + text;
   }
   return text;
 }

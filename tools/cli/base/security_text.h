@@ -12,8 +12,9 @@ namespace strata {
 // With so many days left a certificate is warned of.
 inline constexpr int kWarnAtDays = 30;
 
-// Lines, each with its end; empty: everybody is asked, and no certificate runs out soon.
-std::string SecurityText(const ClusterStatus& cluster, absl::Time now);
+// Lines, each with its end; empty: everybody is asked, and no certificate runs out soon. `certs`:
+// the folder of the caller's own certificate, beside which the cluster's CA may be; empty: none.
+std::string SecurityText(const ClusterStatus& cluster, absl::Time now, const std::string& certs);
 
 }  // namespace strata
 

@@ -1,5 +1,6 @@
 #include "tools/cli/certs/certs_text.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/certs_command.h"
 #include "tools/cli/base/days_left.h"
 #include "tools/cli/base/text_table.h"
 
@@ -32,6 +34,12 @@ Json AsJson(const AuthorityCertificate& authority, absl::Time now) {
   Json json = Json::object();
   json["clusterId"] = authority.cluster.text();
   AddFacts(authority.facts, authority.file, now, json);
+  json["alsoTrusted"] = Json::array();
+  for (size_t i = 1; i < authority.trusted.size(); ++i) {
+    Json other = Json::object();
+    AddFacts(authority.trusted[i].facts, authority.file, now, other);
+    json["alsoTrusted"].push_back(std::move(other));
+  }
   return json;
 }
 
@@ -54,6 +62,11 @@ std::string CertificatesTable(const CertificateList& list, absl::Time now) {
   const AuthorityCertificate& ca = list.authority;
   rows.push_back({"ca", ca.cluster.text(), DaysText(ca.facts.valid.until, now), "no",
                   ca.facts.serial, ca.facts.subject, ca.file});
+  for (size_t i = 1; i < ca.trusted.size(); ++i) {
+    const CertificateFacts& facts = ca.trusted[i].facts;
+    rows.push_back({"ca (trusted)", ca.cluster.text(), DaysText(facts.valid.until, now), "no",
+                    facts.serial, facts.subject, ca.file});
+  }
   for (const ListedCertificate& each : list.certificates) {
     const IdentityCertificate& c = each.certificate;
     rows.push_back({RoleName(c.identity.role), c.identity.name, DaysText(c.facts.valid.until, now),
@@ -90,6 +103,29 @@ std::string RevokedJson(Role role, const std::string& name, const RevokedNow& re
                       {"name", name},
                       {"revoked", revoked.serials},
                       {"revokedEarlier", revoked.revoked_earlier}});
+}
+
+std::string RenewedJson(const RenewedAll& all, absl::Time now) {
+  Json json{{"renewed", Json::array()}, {"revoked", all.left}};
+  for (const IdentityCertificate& each : all.renewed) json["renewed"].push_back(AsJson(each, now));
+  return OneLine(json);
+}
+
+std::string RolloverText(const AuthorityCertificate& authority, const std::string& folder,
+                         const std::string& step) {
+  std::string text;
+  for (const TrustedAuthority& each : authority.trusted) {
+    const bool signs = &each == &authority.trusted[0];
+    absl::StrAppend(&text, signs ? "signs: " : "is trusted, too: ", Describe(each.facts),
+                    ", serial number ", each.facts.serial, "\n");
+  }
+  absl::StrAppend(
+      &text, "Now renew all, and bring them to their machines: ", RenewAllCommand(folder), "\n");
+  const std::string next = step == "begin" ? "switch" : step == "switch" ? "end" : "";
+  if (next.empty()) return text;
+  absl::StrAppend(&text, "A minute later, when every process has read its new one: ",
+                  "strata certs rollover ", next, InFolder(folder), "\n");
+  return text;
 }
 
 }  // namespace strata

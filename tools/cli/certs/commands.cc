@@ -12,6 +12,7 @@
 #include "proto/runtime/base/clock.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/credentials/authority_files.h"
+#include "proto/runtime/credentials/authority_rollover.h"
 #include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/certificate_list.h"
 #include "proto/runtime/credentials/identity.h"
@@ -81,7 +82,38 @@ ExitCode RunCertsIssue(const CertsIssueOptions& options) {
 }
 
 ExitCode RunCertsRenew(const CertsRenewOptions& options) {
-  return RunOrder(options.order, "renewed", &RenewIdentity);
+  const CertsOrder& order = options.order;
+  if (options.all != order.role.empty() || options.all != order.name.empty()) {
+    return ReportError(absl::InvalidArgumentError(
+        "renew wants a role and a name, as in: strata certs renew server alpha; or --all alone"));
+  }
+  if (!options.all) return RunOrder(order, "renewed", &RenewIdentity);
+  const absl::Time now = Clock::Real()->Now();
+  const auto all = RenewAll(order.dir, order.days, now);
+  if (!all.ok()) return ReportError(all.status());
+  if (order.json) {
+    PrintLine(RenewedJson(*all, now));
+    return kExitOk;
+  }
+  for (const IdentityCertificate& each : all->renewed) {
+    PrintLine(absl::StrCat("renewed ", Describe(each.identity), ": ", each.file));
+  }
+  for (const std::string& who : all->left) PrintLine(absl::StrCat("stays revoked: ", who));
+  return kExitOk;
+}
+
+ExitCode RunCertsRollover(const CertsRolloverOptions& options) {
+  const absl::Time now = Clock::Real()->Now();
+  const auto authority = options.step == "begin"    ? BeginRollover(options.dir, options.days, now)
+                         : options.step == "switch" ? SwitchAuthority(options.dir, now)
+                                                    : EndRollover(options.dir, now);
+  if (!authority.ok()) return ReportError(authority.status());
+  if (options.json) {
+    PrintLine(AuthorityJson(*authority, now));
+  } else {
+    std::fputs(RolloverText(*authority, options.dir, options.step).c_str(), stdout);
+  }
+  return kExitOk;
 }
 
 ExitCode RunCertsRevoke(const CertsRevokeOptions& options) {

@@ -13,6 +13,7 @@ namespace strata {
 ExitCode RunCertsInit(const CertsInitOptions& options);
 ExitCode RunCertsIssue(const CertsIssueOptions& options);
 ExitCode RunCertsRenew(const CertsRenewOptions& options);
+ExitCode RunCertsRollover(const CertsRolloverOptions& options);
 ExitCode RunCertsRevoke(const CertsRevokeOptions& options);
 // kExitFailed, after the list, where some certificates cannot be read; says which on stderr.
 ExitCode RunCertsShow(const CertsShowOptions& options);

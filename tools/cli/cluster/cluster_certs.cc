@@ -41,12 +41,6 @@ absl::StatusOr<ClusterId> ClusterOfFolder(const ClusterDir& dir, const ClusterCo
   return DrawId<ClusterId>(*IdSource::System());
 }
 
-std::string UserName() {
-  const passwd* user = getpwuid(geteuid());
-  const std::string name = user == nullptr ? "" : user->pw_name;
-  return CheckIdentityName(name).ok() ? name : "operator";
-}
-
 absl::StatusOr<AuthorityCertificate> MakeAuthority(const ClusterDir& dir,
                                                    const ClusterConfig& config, absl::Time now) {
   auto there = ReadAuthority(dir.CertsPath());
@@ -82,6 +76,12 @@ absl::Status MakeIdentity(const ClusterDir& dir, const AuthorityCertificate& aut
 
 }  // namespace
 
+std::string ClusterUser() {
+  const passwd* user = getpwuid(geteuid());
+  const std::string name = user == nullptr ? "" : user->pw_name;
+  return CheckIdentityName(name).ok() ? name : "operator";
+}
+
 Role RoleOfProcess(const std::string& process) {
   if (absl::StartsWith(process, "server-")) return Role::kServer;
   return absl::StartsWith(process, "worker-") ? Role::kWorker : Role::kScheduler;
@@ -102,7 +102,7 @@ absl::StatusOr<std::string> MakeClusterCerts(const ClusterDir& dir, const Cluste
     const absl::Status made = MakeIdentity(dir, *authority, {RoleOfProcess(name), name, days}, now);
     if (!made.ok()) return made;
   }
-  const std::string user = UserName();
+  const std::string user = ClusterUser();
   const absl::Status made = MakeIdentity(dir, *authority, {Role::kOperator, user, days}, now);
   if (!made.ok()) return made;
   return CurrentFolder(dir.CertsPath(), Role::kOperator, user);

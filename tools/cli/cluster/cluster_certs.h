@@ -20,6 +20,9 @@ inline constexpr int kRenewAtDays = 45;
 
 // Of a process of the cluster: a link that a renewal leads elsewhere.
 std::string ProcessCertsFolder(const ClusterDir& dir, const std::string& process);
+// The name of the operator who starts the cluster, and decides about all of it: the user's, or
+// "operator" where that is no name of a certificate.
+std::string ClusterUser();
 // The role that a process of the cluster has: "server-0" is a server.
 Role RoleOfProcess(const std::string& process);
 

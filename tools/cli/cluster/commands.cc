@@ -282,7 +282,7 @@ ExitCode RunUp(const UpOptions& options) {
                 ClusterJson(up->cluster).c_str());
     return kExitOk;
   }
-  const std::string security = SecurityText(up->cluster, Clock::Real()->Now());
+  const std::string security = SecurityText(up->cluster, Clock::Real()->Now(), up->certs);
   std::printf("%s%s", ClusterTable(up->cluster).c_str(), security.c_str());
   std::fprintf(stderr,
                "The cluster is up: scheduler %s, everything in %s.\n"

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "proto/runtime/base/clock.h"
 #include "tools/cli/base/text_file.h"
 #include "tools/cli/cluster/cluster_certs.h"
 #include "tools/cli/cluster/restart_backoff.h"
@@ -45,11 +44,10 @@ std::string DescribeEnd(int wait_status) {
 class Supervisor {
  public:
   Supervisor(const ClusterDir& dir, const SupervisorOptions& options)
-      : dir_(dir), options_(options) {}
+      : dir_(dir), options_(options), looked_at_certs_(WallNow()) {}
 
   absl::Status Prepare(const ClusterConfig& config) {
-    data_roots_ = config.data_roots;
-    insecure_ = config.insecure;
+    config_ = config;
     absl::Status status = Add(config, "scheduler", "strata-scheduler");
     for (uint32_t i = 0; status.ok() && i < config.servers; ++i) {
       status = Add(config, absl::StrCat("server-", i), "strata-server");
@@ -64,13 +62,14 @@ class Supervisor {
     return status;
   }
 
-  // One round: learns of ends, starts what is due.
+  // One round: renews certificates, learns of ends, starts what is due.
   void Round() {
+    LookAtCerts();
     Reap();
     ReadAddress();
     for (Charge& charge : charges_) {
       const bool waits_for_scheduler = &charge != &charges_[0] && address_.empty();
-      if (charge.id.pid == 0 && !waits_for_scheduler && Clock::Real()->Now() >= charge.start_at) {
+      if (charge.id.pid == 0 && !waits_for_scheduler && options_.clock->Now() >= charge.start_at) {
         Start(charge);
       }
     }
@@ -83,6 +82,7 @@ class Supervisor {
       for (Charge& c : charges_) {
         if (c.name.rfind(group, 0) == 0 && c.id.pid != 0) kill(c.id.pid, SIGTERM);
       }
+      // They end in the machine's time.
       const absl::Time deadline = Clock::Real()->Now() + options_.stop_limit;
       while (AnyRuns(group) && Clock::Real()->Now() < deadline) {
         Reap();
@@ -100,6 +100,23 @@ class Supervisor {
   }
 
  private:
+  absl::Time WallNow() const { return options_.clock->Wall(options_.clock->Now()); }
+
+  // By the wall clock, which goes on while the machine sleeps, and may be set back.
+  void LookAtCerts() {
+    const absl::Time now = WallNow();
+    const absl::Duration since = now - looked_at_certs_;
+    if (config_.insecure || (absl::ZeroDuration() <= since && since < options_.look_at_certs)) {
+      return;
+    }
+    looked_at_certs_ = now;
+    const absl::Status made = MakeClusterCerts(dir_, config_, now).status();
+    if (made.ok()) return;
+    std::fprintf(stderr, "event=certificates_not_renewed error=\"%s\" next=retry_in_%s\n",
+                 std::string(made.message()).c_str(),
+                 absl::FormatDuration(options_.look_at_certs).c_str());
+  }
+
   absl::Status Add(const ClusterConfig& config, std::string name, const std::string& program) {
     absl::StatusOr<std::string> path = FindProgram(config.bin_dir, program);
     if (!path.ok()) return path.status();
@@ -112,13 +129,16 @@ class Supervisor {
 
   std::vector<std::string> Arguments(const Charge& c) const {
     std::vector<std::string> argv = {c.program, "--dir", dir_.ProcessPath(c.name)};
-    if (!insecure_) argv.insert(argv.end(), {"--certs", ProcessCertsFolder(dir_, c.name)});
+    if (!config_.insecure) argv.insert(argv.end(), {"--certs", ProcessCertsFolder(dir_, c.name)});
     const auto add = [&argv](std::initializer_list<std::string> more) {
       argv.insert(argv.end(), more);
     };
     if (&c == &charges_[0]) {
       add({"--listen", address_.empty() ? "127.0.0.1:0" : address_});
-      if (!insecure_) add({"--revoked", absl::StrCat(dir_.CertsPath(), "/ca/revoked")});
+      if (!config_.insecure) {
+        add({"--revoked", absl::StrCat(dir_.CertsPath(), "/ca/revoked")});
+        add({"--admins", ClusterUser()});
+      }
       add({"--address-file", dir_.AddressPath()});
       AddDataRoots(argv);
       return argv;
@@ -131,7 +151,8 @@ class Supervisor {
   }
 
   void AddDataRoots(std::vector<std::string>& argv) const {
-    for (const std::string& root : data_roots_) argv.insert(argv.end(), {"--data-root", root});
+    for (const std::string& root : config_.data_roots)
+      argv.insert(argv.end(), {"--data-root", root});
   }
 
   void Start(Charge& c) {
@@ -139,7 +160,7 @@ class Supervisor {
     fs::create_directories(dir_.ProcessPath(c.name), ignored);
     absl::StatusOr<ProcessId> id = StartProcess(Arguments(c), dir_.LogPath(c.name));
     changed_ = true;
-    c.started = Clock::Real()->Now();
+    c.started = options_.clock->Now();
     if (!id.ok()) {
       Backoff(c, std::string(id.status().message()));
       return;
@@ -154,7 +175,7 @@ class Supervisor {
   }
 
   void Backoff(Charge& c, const std::string& trouble) {
-    const absl::Time now = Clock::Real()->Now();
+    const absl::Time now = options_.clock->Now();
     c.id = {};
     c.trouble = trouble;
     c.start_at = now + c.backoff.OnEnd(now - c.started);
@@ -203,8 +224,8 @@ class Supervisor {
   const ClusterDir& dir_;
   const SupervisorOptions options_;
   std::vector<Charge> charges_;
-  std::vector<std::string> data_roots_;
-  bool insecure_ = false;
+  ClusterConfig config_;
+  absl::Time looked_at_certs_;  // `strata up` has just made them
   std::string address_;
   bool changed_ = true;
 };

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/credentials/scheduler_handshake.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tools/cli/context/handshake.h"
 #include "tools/cli/context/my_credentials.h"
 
 namespace strata {

@@ -123,26 +123,27 @@ ExitCode RunStatus(const StatusOptions& options) {
   if (options.job.empty() && options.watch) {
     return ReportError(absl::InvalidArgumentError("status --watch wants the job to watch"));
   }
-  absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectScheduler(options.cluster);
-  if (!client.ok()) return ReportError(client.status());
+  const absl::StatusOr<Way> way = FindWay(options.cluster);
+  if (!way.ok()) return ReportError(way.status());
+  const std::unique_ptr<SchedulerClient> client = ConnectScheduler(*way);
   if (!options.job.empty()) {
     const JobRef ref = ParseJobRef(options.job);
-    absl::StatusOr<JobStatus> status = (*client)->GetJob(ref, kCallTimeout);
+    absl::StatusOr<JobStatus> status = client->GetJob(ref, kCallTimeout);
     if (!status.ok()) return ReportError(status.status());
-    if (options.watch) return Watch(**client, ref, options.job, 0, options.json);
+    if (options.watch) return Watch(*client, ref, options.job, 0, options.json);
     std::printf("%s%s", options.json ? JobJson(*status).c_str() : JobDetails(*status).c_str(),
                 options.json ? "\n" : "");
     return kExitOk;
   }
-  absl::StatusOr<ClusterStatus> cluster = (*client)->GetCluster(kCallTimeout);
+  absl::StatusOr<ClusterStatus> cluster = client->GetCluster(kCallTimeout);
   if (!cluster.ok()) return ReportError(cluster.status());
-  absl::StatusOr<ListJobsReply> jobs = (*client)->ListJobs(kCallTimeout);
+  absl::StatusOr<ListJobsReply> jobs = client->ListJobs(kCallTimeout);
   if (!jobs.ok()) return ReportError(jobs.status());
   if (options.json) {
     std::printf("{\"cluster\":%s,\"jobs\":%s}\n", ClusterJson(*cluster).c_str(),
                 JobListJson(*jobs).c_str());
   } else {
-    const std::string security = SecurityText(*cluster, Clock::Real()->Now());
+    const std::string security = SecurityText(*cluster, Clock::Real()->Now(), way->chosen.certs);
     std::printf("%s%s\n%s", ClusterTable(*cluster).c_str(), security.c_str(),
                 JobTable(*jobs).c_str());
   }

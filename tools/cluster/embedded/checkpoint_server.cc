@@ -17,6 +17,8 @@
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_start.h"
 #include "proto/runtime/base/id_source.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/scheduler_client.h"
@@ -29,7 +31,7 @@ namespace {
 
 constexpr uint64_t kJob = 1;
 constexpr uint64_t kSession = 1;
-constexpr char kServer[] = "predict";
+constexpr char kServer[] = "predict", kReader[] = "predict";
 // Shards of a server by default, at least: a limit that the job's servers admit is divided by no
 // more.
 constexpr uint32_t kLimitedShards = 4;
@@ -175,7 +177,7 @@ class Server : public CheckpointServer {
         identity_{DrawId<ClusterId>(*IdSource::System()), DrawId<JobUid>(*IdSource::System())},
         scheduler_(DirectiveFor(found, map_, dram_bytes, identity_), cancelled),
         transport_(MakeInProcTransport()),
-        links_(transport_.get(), 1, Caller::Nobody()) {
+        links_(transport_.get(), 1, {.name = kReader, .role = Role::kReader}) {
     links_.SetPeers({{kServer, kServer}});
   }
 

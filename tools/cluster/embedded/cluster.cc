@@ -1,9 +1,14 @@
 #include "tools/cluster/embedded/cluster.h"
 
+#include <deque>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/transport.h"
@@ -21,11 +26,33 @@ constexpr absl::Duration kSyncWait = absl::Milliseconds(20);
 // As of strata-server.
 constexpr uint32_t kDeviceBatch = 4096;
 
+// The transport of one process: what it connects, it calls as itself, as a certificate would have
+// it.
+class OwnTransport : public DataTransport {
+ public:
+  OwnTransport(DataTransport* transport, Role role, std::string name)
+      : transport_(transport), role_(role), name_(std::move(name)) {}
+
+  absl::StatusOr<std::unique_ptr<DataListener>> Listen(const std::string& address,
+                                                       DataHandler* handler) override {
+    return transport_->Listen(address, handler);
+  }
+  std::shared_ptr<DataChannel> Connect(const DataPeer& peer, const Caller& caller) override {
+    return transport_->Connect(peer, {.name = name_, .role = role_, .jobs = caller.jobs});
+  }
+
+ private:
+  DataTransport* const transport_;
+  const Role role_;
+  const std::string name_;
+};
+
 class Cluster : public EmbeddedCluster {
  public:
   explicit Cluster(const EmbeddedClusterOptions& options)
       : o_(options),
-        transport_(MakeInProcTransport()),
+        own_transport_(o_.transport == nullptr ? MakeInProcTransport() : nullptr),
+        transport_(o_.transport == nullptr ? own_transport_.get() : o_.transport),
         servers_(options.servers),
         workers_(options.workers) {}
 
@@ -42,11 +69,13 @@ class Cluster : public EmbeddedCluster {
     options.paths = o_.paths;
     options.ids = o_.ids;
     options.transient = true;
+    options.sign_sessions = true;
     options.tick_interval = kSyncWait;
     auto scheduler = scheduler::Scheduler::Start(std::move(options));
     if (!scheduler.ok()) return scheduler.status();
     scheduler_ = *std::move(scheduler);
     for (uint32_t i = 0; i < o_.servers; ++i) {
+      server_transports_.emplace_back(transport_, Role::kServer, absl::StrCat("server-", i));
       if (absl::Status s = StartServer(i); !s.ok()) return s;
     }
     for (uint32_t i = 0; i < o_.workers; ++i) {
@@ -66,7 +95,7 @@ class Cluster : public EmbeddedCluster {
     options.machine_id = "this process";
     options.machine_bytes = ThisMachine().memory_bytes;
     options.scheduler = scheduler_.get();
-    options.transport = transport_.get();
+    options.transport = &server_transports_[index];
     options.listen_address = options.name;
     options.directory = absl::StrCat(o_.directory, "/", options.name);
     options.sync_wait = kSyncWait;
@@ -90,8 +119,8 @@ class Cluster : public EmbeddedCluster {
     WorkerOptions options;
     options.name = absl::StrCat("worker-", index);
     options.scheduler = scheduler_.get();
-    options.transport = transport_.get();
-    options.caller = Caller::Nobody();  // this process is all there is
+    options.transport = transport_;
+    options.caller = {.name = options.name, .role = Role::kWorker};
     options.data = o_.data;
     if (index < o_.devices.size()) options.device = o_.devices[index];
     options.row_path = o_.row_path;
@@ -105,7 +134,9 @@ class Cluster : public EmbeddedCluster {
 
  private:
   const EmbeddedClusterOptions o_;
-  std::unique_ptr<DataTransport> transport_;
+  const std::unique_ptr<DataTransport> own_transport_;
+  DataTransport* const transport_;
+  std::deque<OwnTransport> server_transports_;  // by index
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::vector<std::unique_ptr<server::Server>> servers_;
   std::vector<std::unique_ptr<Worker>> workers_;

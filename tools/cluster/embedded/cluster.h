@@ -1,5 +1,6 @@
 // Scheduler, servers and workers as objects of one process.
 // Tested by tests/e2e/co_located_test.cc, tests/e2e/p3/embedded_test.cc
+// Tested by tests/e2e/embedded_callers_test.cc
 #ifndef STRATA_TOOLS_CLUSTER_EMBEDDED_CLUSTER_H_
 #define STRATA_TOOLS_CLUSTER_EMBEDDED_CLUSTER_H_
 
@@ -15,6 +16,7 @@
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
+#include "proto/runtime/transport/transport.h"
 #include "worker/data/reading/data_access.h"
 #include "worker/device/worker_device.h"
 #include "worker/worker.h"
@@ -40,8 +42,14 @@ struct EmbeddedClusterOptions {
   uint64_t tier_memtable_bytes = 0;
   // How rows go between workers and servers that have one device.
   device::RowPath row_path = device::RowPath::kDevice;
+  // Between servers and workers; outlives the cluster. Null: one of its own, inside the process.
+  DataTransport* transport = nullptr;
 };
 
+// Servers and workers call each other under their own roles and names, and with the session
+// credentials that the scheduler signs: who may make a call is asked here as between processes. Who
+// has `scheduler()` is nobody, and may do everything.
+//
 // One thread at a time. A process's end can be played: Stop and Start of a server or worker lose
 // everything that it held in memory, as kill -9 would.
 class EmbeddedCluster {

@@ -68,7 +68,7 @@ TEST_CASE("a peer is who its certificate says, where it is expected", "[credenti
 }
 
 TEST_CASE("a peer without a certificate, or with a malformed one, is nobody", "[credentials]") {
-  CheckRefused("", Expected(), TestTime(), kUnproven, {"shows none", "strata certs issue"});
+  CheckRefused("", Expected(), TestTime(), kUnproven, {"shows none", "strata certs show"});
   CheckRefused("hello", Expected(), TestTime(), kUnproven, {"no certificate (PEM)"});
   CheckRefused(Authority().key, Expected(), TestTime(), kUnproven, {"no certificate (PEM)"});
 }
@@ -156,7 +156,7 @@ TEST_CASE("a certificate of two names, or of none of ours, proves nothing", "[cr
         std::string(), std::string("URI:https://example.com")}) {
     INFO(names);
     CheckRefused(Named(Authority(), names).certificate, Expected(), TestTime(), kUnproven,
-                 {"O=strata,OU=server,CN=odd", "strata certs issue"});
+                 {"O=strata,OU=server,CN=odd", "strata certs show"});
   }
 }
 

@@ -243,6 +243,66 @@ TEST_CASE("the command that an error names does what it says", "[certs]") {
   follow("init --dir c", "certs init --dir c-new");
 }
 
+// Commands of `strata certs` that a text names, as a user types them.
+std::vector<std::string> CommandsIn(const std::string& text) {
+  std::vector<std::string> commands;
+  const std::string begin = "strata certs ";
+  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
+    const std::string rest = text.substr(at + std::string("strata ").size());
+    commands.push_back(rest.substr(0, rest.find_first_of("),;\n")));
+  }
+  return commands;
+}
+
+TEST_CASE("the CA is changed by typing what each step prints", "[certs]") {
+  const User user;
+  REQUIRE(user.Strata("certs init --dir 'my certs'").exit_code == 0);
+  REQUIRE(user.Strata("certs issue server alpha --dir 'my certs'").exit_code == 0);
+  const std::string first = Ask(user, "show --dir 'my certs'")["authority"]["serial"];
+  std::vector<std::string> typed = {"certs rollover begin --dir 'my certs'"};
+  std::vector<std::string> all;
+  while (!typed.empty()) {
+    std::string said;
+    for (const std::string& command : typed) {
+      INFO(command);
+      const ProgramResult r = user.Strata(command);
+      INFO(r.err);
+      REQUIRE(r.exit_code == 0);
+      all.push_back(command);
+      said = r.out;  // of the step, which is the last one
+      if (all.size() == 1)
+        CHECK(Ask(user, "show --dir 'my certs'")["authority"]["serial"] == first);
+    }
+    typed = CommandsIn(said);
+  }
+  CHECK(all == std::vector<std::string>{
+                   "certs rollover begin --dir 'my certs'", "certs renew --all --dir 'my certs'",
+                   "certs rollover switch --dir 'my certs'", "certs renew --all --dir 'my certs'",
+                   "certs rollover end --dir 'my certs'", "certs renew --all --dir 'my certs'"});
+  const Json last = Ask(user, "show --dir 'my certs'");
+  CHECK(last["authority"]["serial"] != first);
+  CHECK(last["authority"]["alsoTrusted"].empty());
+  CHECK(last["certificates"].size() == 1);
+  CHECK(last["problems"].empty());
+}
+
+TEST_CASE("all certificates are renewed at once, but of whom they are revoked", "[certs]") {
+  const User user;
+  REQUIRE(user.Strata("certs init").exit_code == 0);
+  for (const char* name : {"alpha", "beta"}) {
+    REQUIRE(user.Strata(absl::StrCat("certs issue server ", name)).exit_code == 0);
+  }
+  REQUIRE(user.Strata("certs revoke server beta").exit_code == 0);
+  const Json all = Ask(user, "renew --all --days 30");
+  REQUIRE(all["renewed"].size() == 1);
+  CHECK(all["renewed"][0]["name"] == "alpha");
+  CHECK(all["renewed"][0]["daysLeft"] == 30);
+  CHECK(all["revoked"] == Json::array({"server/beta"}));
+  for (const char* wrong : {"renew", "renew server", "renew server alpha --all"}) {
+    CheckError(user, wrong, 2, {"renew wants a role and a name", "or --all alone"});
+  }
+}
+
 TEST_CASE("who has the folder's lock is alone", "[certs]") {
   const User user;
   REQUIRE(user.Strata("certs init").exit_code == 0);

@@ -17,8 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/clock.h"
+#include "proto/runtime/base/manual_clock.h"
+#include "proto/runtime/credentials/identity_files.h"
 #include "tests/temp_folder.h"
 #include "tools/cli/base/text_file.h"
+#include "tools/cli/cluster/cluster_certs.h"
 #include "tools/cli/cluster/cluster_dir.h"
 #include "tools/cli/cluster/process.h"
 
@@ -42,7 +46,7 @@ void Await(const std::function<bool()>& condition) {
 // A supervisor at work in a thread, on programs that note their arguments and wait for SIGTERM.
 class Fixture {
  public:
-  explicit Fixture(const std::string& worker_script = kWait)
+  explicit Fixture(const std::string& worker_script = kWait, Clock* clock = Clock::Real())
       : folder_(scratch_.path()), dir_(folder_ + "/run") {
     WriteProgram(folder_ + "/bin/strata-scheduler",
                  "while [[ $1 != --address-file ]]; do shift; done\n"
@@ -51,8 +55,11 @@ class Fixture {
     WriteProgram(folder_ + "/bin/strata-server", "echo \"$@\"\n" + std::string(kWait));
     WriteProgram(folder_ + "/bin/strata-worker", "echo \"$@\"\n" + worker_script);
     REQUIRE(dir_.Make().ok());
-    REQUIRE(dir_.WriteConfig({folder_ + "/bin", 1, 1}).ok());
+    const ClusterConfig config{folder_ + "/bin", 1, 1};
+    REQUIRE(dir_.WriteConfig(config).ok());
+    REQUIRE(MakeClusterCerts(dir_, config, clock->Now()).ok());  // as `strata up`
     SupervisorOptions options;
+    options.clock = clock;
     options.first_backoff = absl::Milliseconds(1);
     options.max_backoff = absl::Milliseconds(10);
     options.stop_limit = absl::Seconds(5);
@@ -129,6 +136,30 @@ TEST_CASE("a process that cannot live is tried again, and its end is told", "[su
   Fixture f("exit 3\n");
   Await([&] { return f.Find("worker-0").restarts >= 3; });
   Await([&] { return f.Find("worker-0").trouble == "ended with exit code 3"; });
+}
+
+TEST_CASE("certificates are renewed while the cluster is up, and nobody is started anew for it",
+          "[supervisor]") {
+  ManualClock clock;
+  Fixture f(Fixture::kWait, &clock);
+  const auto mine = [&](const std::string& process) {
+    const auto loaded = LoadCredentials(ProcessCertsFolder(f.dir(), process));
+    INFO(loaded.status());
+    REQUIRE(loaded.ok());
+    return loaded->certificate.facts;
+  };
+  Await([&] { return f.Find("worker-0").id.pid != 0; });
+  const ProcessId server = f.Find("server-0").id;
+  // Twice as long as a certificate is good for.
+  for (int renewal = 1; renewal <= 4; ++renewal) {
+    const std::string serial = mine("worker-0").serial;
+    clock.Advance(absl::Hours(24) * (kClusterCertDays - kRenewAtDays - 1));
+    clock.Advance(absl::Hours(24));
+    Await([&] { return mine("worker-0").serial != serial; });
+    CHECK(mine("worker-0").valid.until == clock.Now() + absl::Hours(24) * kClusterCertDays);
+  }
+  Await([&] { return mine("scheduler").valid.until > clock.Now() + absl::Hours(24) * 80; });
+  CHECK(f.Find("server-0").id == server);
 }
 
 TEST_CASE("a second supervisor in the same folder is refused", "[supervisor]") {

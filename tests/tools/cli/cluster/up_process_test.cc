@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,10 @@ TEST_CASE("up makes certificates and a context, and lets in its own alone", "[up
             {"the scheduler at ", "O=strata,OU=scheduler,CN=scheduler", "expires",
              "O=strata,OU=operator,CN=eve", "/tls.crt"});
   CheckSays(user.Strata(absl::StrCat(address, " --certs none")), 4, {"none/tls.crt"});
+  // A scheduler that is stopped speaks TLS, and says nothing.
+  REQUIRE(kill(user.PidOf("scheduler"), SIGSTOP) == 0);
+  CheckSays(user.Strata("list"), 3, {"takes connections and has said nothing", "it is stopped"});
+  REQUIRE(kill(user.PidOf("scheduler"), SIGCONT) == 0);
   REQUIRE(user.Strata("down").exit_code == 0);
   CHECK(Ask(user, "context list")["contexts"].empty());
 }
@@ -102,12 +107,32 @@ TEST_CASE("--insecure does without, and says so", "[up]") {
   REQUIRE(user.Strata("certs init --dir c").exit_code == 0);
   REQUIRE(user.Strata("certs issue operator eve --dir c").exit_code == 0);
   CheckSays(user.Strata(absl::StrCat("list --certs c/operator/eve/current")), 4,
-            {"speaks no TLS", "--insecure", "context 'run' of "});
+            {"speaks no TLS", "context 'run' of ",
+             absl::StrCat("give the command --scheduler ", user.Scheduler(), " --insecure")});
   CHECK(user.Strata("list --insecure").exit_code == 0);
+  CHECK(user.Strata(absl::StrCat("list --scheduler ", user.Scheduler(), " --insecure")).exit_code ==
+        0);
   REQUIRE(user.Strata("down").exit_code == 0);
   // The same folder with certificates: its nodes remember their cluster.
   CHECK(user.Strata("up --dir run --servers 1 --workers 1 --bin-dir bin").exit_code == 0);
   CHECK(Ask(user, "status")["cluster"]["insecure"] == false);
+}
+
+TEST_CASE("a folder of an earlier version is refused with the command that mends it", "[up]") {
+  User user;
+  user.Up("--servers 1 --workers 1 --insecure");
+  REQUIRE(user.Strata("down").exit_code == 0);
+  // So were folders of metadata made once.
+  fs::permissions(user.Path("run/scheduler/metadata"), fs::perms(0755));
+  const std::string up = "up --dir run --servers 1 --workers 1 --bin-dir bin";
+  const ProgramResult refused = user.Strata(up);
+  const std::string mend = absl::StrCat("chmod 700 ", user.Path("run/scheduler/metadata"));
+  CheckSays(refused, refused.exit_code,
+            {"is open to others, and holds the key that signs session credentials", mend});
+  CHECK(refused.exit_code != 0);
+  REQUIRE(std::system(mend.c_str()) == 0);
+  CHECK(user.Strata(up).exit_code == 0);
+  CHECK(Ask(user, "status")["cluster"]["nodes"].size() == 2);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 // Of kills, and of faults of the network. Four tests without copies and four with them have more
 // than 200 of each together, and 5000 under --long.
 uint64_t WantedPlain() { return LongRun() ? 900 : 32; }
-uint64_t WantedWithCopies() { return LongRun() ? 350 : 16; }
+uint64_t WantedWithCopies() { return LongRun() ? 350 : 15; }
 
 // Under --long each run has draws of its own.
 uint64_t SeedOf(Mode mode) {
@@ -68,7 +68,7 @@ void FillMatrix(Mode mode) {
 void FillCopiesMatrix(Mode mode) {
   const ScratchFolder folder = Folder();
   StruckCluster cluster(
-      {.mode = mode, .folder = folder.path(), .seed = SeedOf(mode), .copies = true, .kills = 2});
+      {.mode = mode, .folder = folder.path(), .seed = SeedOf(mode), .copies = true, .kills = 3});
   const FaultMatrix& matrix = cluster.matrix();
   const std::vector<CopiesScene> scenes = CopiesScenesOf(mode);
   do {

@@ -1,8 +1,10 @@
 #include "tests/faults/matrix/struck_cluster.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -159,15 +161,26 @@ NetworkLink StruckCluster::LinkOf(Role role, const std::string& victim) {
   return {"", cluster_.ServerAddress(victim)};
 }
 
+NetworkFault StruckCluster::NextFault(bool may_flip) {
+  const auto next = [&] {
+    return std::find_if(kinds_.begin(), kinds_.end(), [may_flip](FaultKind kind) {
+      return may_flip || kind != FaultKind::kFlip;
+    });
+  };
+  if (next() == kinds_.end()) {
+    const auto more = kinds_.insert(kinds_.end(), std::begin(kFaultKinds), std::end(kFaultKinds));
+    std::shuffle(more, kinds_.end(), random_);
+  }
+  const FaultKind kind = *next();
+  kinds_.erase(next());
+  return DrawFault(kind, random_);
+}
+
 void StruckCluster::StrikeNetwork(Role role, const std::string& victim) {
   NetworkLink link = LinkOf(role, victim);
-  NetworkFault fault = DrawFault(random_);
-  // Bits are turned where groups have a checksum.
+  // Bits are turned where they have a checksum.
   const bool of_workers = role == Role::kWorker && phase_ != Phase::kRecovery;
-  while (fault.kind == FaultKind::kFlip && !of_workers &&
-         (role != Role::kServer || link.to.empty())) {
-    fault = DrawFault(random_);
-  }
+  NetworkFault fault = NextFault(of_workers || (role == Role::kServer && !link.to.empty()));
   if (fault.kind == FaultKind::kFlip && link.to.empty()) {
     link.to = cluster_.ServerAddress(Name(Role::kServer));
   }

@@ -72,6 +72,8 @@ class StruckCluster {
   // marker that is started again.
   void Strike(Role role, Blow blow, const std::string& marker, const std::string& again);
   NetworkLink LinkOf(Role role, const std::string& victim);
+  // Of each kind one, in an order that is drawn, before any comes again.
+  NetworkFault NextFault(bool may_flip);
   // Begins a fault of the network at connections of `victim`.
   void StrikeNetwork(Role role, const std::string& victim);
   // Counts what the faults of the network met, all of which are over.
@@ -100,6 +102,7 @@ class StruckCluster {
   const std::unique_ptr<Proxy> proxy_ = Proxy::Start();
   ProcessCluster cluster_;
   std::mt19937_64 random_;
+  std::vector<FaultKind> kinds_;  // that come next
   const TrainingJob calm_job_;
   JobStatus calm_;
   FaultMatrix matrix_;

@@ -100,6 +100,10 @@ void StruckCluster::RunCopies(const CopiesScene& scene) {
         marker = AwaitStanding(scene);
         REQUIRE(!marker.empty());
       }
+      // What others do for somebody who stands still comes before the blow: so many a commit is
+      // on its way when its head is lost.
+      const absl::Time until = absl::Now() + absl::Milliseconds(random_() % 50);
+      AwaitThat("the others to go on", [&] { return absl::Now() >= until; });
       Strike(role, BlowOf(turn), marker, scene.failpoints);
       // What stands still next came there after the blow.
       Release();

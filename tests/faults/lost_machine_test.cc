@@ -131,6 +131,59 @@ TEST_CASE("machines are lost for good", "[faults][p1][p3]") {
     CHECK(HasCondition(end, "Promoted"));
   }
 
+  SECTION("two at once, of which each heads shards: no roll-back, the same model") {
+    const uint64_t job = cluster.Submit(WithCopies(LongJob(folder->path(), "two")));
+    cluster.AwaitStep(job, 40);
+    const std::vector<std::string> first = CopiesOf(cluster, job, 0);
+    const std::vector<std::string> second = CopiesOf(cluster, job, 1);
+    // No shard has both its copies on them.
+    REQUIRE(std::count(second.begin(), second.end(), first[0]) == 0);
+    REQUIRE(std::count(first.begin(), first.end(), second[0]) == 0);
+    cluster.Kill(first[0]);
+    Lose(cluster, second[0]);
+    Lose(cluster, first[0]);
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(HasCondition(end, "Promoted"));
+  }
+
+  SECTION("a worker's: its lanes go to the other, and it is not waited for") {
+    const uint64_t job = cluster.Submit(LongJob(folder->path(), "worker"));
+    cluster.AwaitStep(job, 40);
+    Lose(cluster, "worker-0");
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.rollbacks() == 0);
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(HasCondition(end, "WorkerLost"));
+  }
+
+  SECTION("the scheduler's: with a copy of its folder from before, jobs go on") {
+    TrainingJob spec = WithCopies(LongJob(folder->path(), "scheduler"));
+    spec.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
+    const uint64_t job = cluster.Submit(spec);
+    cluster.AwaitStep(job, 40);
+    const std::string own = cluster.folder() + "/scheduler", copy = own + ".copy";
+    cluster.Kill("scheduler");
+    std::filesystem::copy(own, copy, std::filesystem::copy_options::recursive);
+    cluster.Start("scheduler");
+    cluster.AwaitStep(job, 100);
+    // Since the copy was made a server has lost its shards, which the copy does not know.
+    Lose(cluster, CopiesOf(cluster, job, 0).at(0));
+    cluster.Await(job, [](const JobStatus& s) { return HasCondition(s, "Promoted"); });
+    Lose(cluster, "scheduler");
+    std::filesystem::rename(copy, own);
+    cluster.Start("scheduler", "", {"--restored"});
+    const JobStatus end = cluster.AwaitEnd(job);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.model_hash() == reference.model_hash());
+  }
+
   SECTION("one without copies: another takes its place, and the job goes back to its checkpoint") {
     TrainingJob spec = LongJob(folder->path(), "alone");
     spec.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
@@ -218,6 +271,39 @@ TEST_CASE("machines and processes begin again", "[faults][p1][p3]") {
     CHECK(absl::StrContains(Conditions(end), "the machine was started anew"));
     CHECK(absl::StrContains(Conditions(end), "from checkpoint"));
   }
+}
+
+TEST_CASE("the last copy is lost, and no server is left that could take its place",
+          "[faults][p1][p3]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  ProcessCluster cluster({.servers = 2, .folder = folder->path() + "/cluster"});
+  const JobStatus reference = Train(LongJob(folder->path(), "reference"));
+  TrainingJob spec = WithCopies(LongJob(folder->path(), "last"));
+  spec.mutable_spec()->mutable_checkpoint()->set_every_steps(20);
+  spec.mutable_spec()->mutable_recovery()->set_replace_after("1s");
+  const uint64_t job = cluster.Submit(spec);
+  cluster.AwaitStep(job, 60);
+  Lose(cluster, "server-1");
+  cluster.Await(job, [](const JobStatus& s) { return HasCondition(s, "UnderReplicated"); });
+  Lose(cluster, "server-0");
+  const JobStatus waits = cluster.Await(job, [](const JobStatus& s) {
+    return HasCondition(s, "ServerLost") && s.concerns_size() > 0;
+  });
+  INFO(Conditions(waits));
+  CHECK(waits.state() == RUNNING);
+  CHECK(absl::StrContains(Conditions(waits), "the last copies of shards 0-3 are away"));
+  CHECK(absl::StrContains(Conditions(waits), "start another server, which takes their place"));
+  CHECK(absl::StrContains(Conditions(waits),
+                          absl::StrCat("from checkpoint ", folder->path(), "/ckpt-last/step-")));
+  cluster.Start("server-0");
+  cluster.Start("server-1");
+  const JobStatus end = cluster.AwaitEnd(job);
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.rollbacks() == 1);
+  CHECK(end.model_hash() == reference.model_hash());
+  CHECK(absl::StrContains(Conditions(end), "are lost, with the last copy"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ experimental_replay_action_out_err).
 import xml.etree.ElementTree as ElementTree
 
 import events
+import fault_table
 
 # What Bazel exits with when there were tests, and all passed, some failed, or there was none.
 BAZEL_RAN_TESTS = (0, 3, 4)
@@ -51,6 +52,7 @@ class Outcome:
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.faults = {}
 
     def add_run(self, part, told, wanted, bazel_exit):
         """One call of bazel test: `told` are its Events, `wanted` the labels that had to run."""
@@ -72,6 +74,7 @@ class Outcome:
     def add_test(self, label, test):
         cases, failed = count_cases(test.xml)
         skipped = skipped_cases(test.log)
+        fault_table.add(self.faults, fault_table.read(test.log))
         if test.status == "NO_STATUS":
             cases, failed = 1, ["did not build or did not run"]
         elif test.status not in events.PASSED and not failed:
@@ -93,7 +96,8 @@ class Outcome:
             self.failed.append(name)
 
     def lines(self):
-        return (["SKIPPED " + line for line in self.skipped] +
+        return (fault_table.lines(self.faults) +
+                ["SKIPPED " + line for line in self.skipped] +
                 ["FAILED  " + line for line in self.failed] +
                 ["%d passed, %d failed" % (self.passed, len(self.failed))])
 

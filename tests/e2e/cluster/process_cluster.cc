@@ -196,7 +196,7 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
   std::vector<std::string> argv;
   if (name == "scheduler") {
     argv = {Program("scheduler/strata-scheduler"),
-            "--listen=" + (address_.empty() ? std::string("127.0.0.1:0") : address_),
+            "--listen=" + (address_.empty() ? o_.scheduler_host + ":0" : address_),
             absl::StrCat("--lease-ms=", o_.lease_ms)};
     argv.insert(argv.end(), o_.scheduler_flags.begin(), o_.scheduler_flags.end());
   } else {
@@ -206,6 +206,11 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
     // The worker's address file then holds its metrics address.
     if (!server) argv.push_back("--metrics-listen=127.0.0.1:0");
     const std::vector<std::string>& own = server ? o_.server_flags : o_.worker_flags;
+    argv.insert(argv.end(), own.begin(), own.end());
+  }
+  if (const auto place = o_.places.find(name); place != o_.places.end()) {
+    const auto& [launcher, own] = place->second;
+    argv.insert(argv.begin(), launcher.begin(), launcher.end());
     argv.insert(argv.end(), own.begin(), own.end());
   }
   if (!o_.certs.empty()) argv.push_back("--certs=" + CertificateOf(name));

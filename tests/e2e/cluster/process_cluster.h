@@ -60,6 +60,12 @@ class ChildProcess {
   int code_ = -1;
 };
 
+// Where a process runs, if not beside the others: what its command line begins with, and flags.
+struct ProcessPlace {
+  std::vector<std::string> launcher;  // becomes the process itself, as nsenter does
+  std::vector<std::string> flags;
+};
+
 struct ProcessClusterOptions {
   int servers = 2;
   int workers = 2;
@@ -72,6 +78,8 @@ struct ProcessClusterOptions {
   // issued where it is missing, and this process asks as operator "tester". Empty: without.
   std::string certs = {};
   std::vector<std::string> scheduler_flags = {};
+  std::string scheduler_host = "127.0.0.1";
+  std::map<std::string, ProcessPlace> places = {};  // by name
 };
 
 class ProcessCluster {

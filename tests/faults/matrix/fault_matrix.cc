@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace strata::testing {
 
@@ -15,7 +15,8 @@ const char* NameOf(Role role) {
 }
 
 const char* NameOf(Phase phase) {
-  constexpr const char* kNames[] = {"pull", "push", "commit", "checkpoint", "image", "recovery"};
+  constexpr const char* kNames[] = {"pull",     "push",    "commit",    "checkpoint", "image",
+                                    "recovery", "forward", "promotion", "copyImage"};
   return kNames[static_cast<size_t>(phase)];
 }
 
@@ -46,10 +47,10 @@ uint64_t FaultMatrix::Total(Blow blow) const {
   return total;
 }
 
-std::vector<std::string> FaultMatrix::Empty(Mode mode) const {
+std::vector<std::string> FaultMatrix::Empty(std::span<const Phase> phases, Mode mode) const {
   std::vector<std::string> empty;
   for (const Role role : kRoles) {
-    for (const Phase phase : kPhases) {
+    for (const Phase phase : phases) {
       for (const Blow blow : kBlows) {
         if (Of({role, phase, mode}, blow) > 0) continue;
         empty.push_back(absl::StrCat(NameOf(blow), " of a ", NameOf(role), " in ", NameOf(phase),
@@ -69,20 +70,14 @@ bool FaultMatrix::Full(Phase phase, Mode mode) const {
 }
 
 std::string FaultMatrix::ToText() const {
-  std::string text = absl::StrFormat("%-10s %-11s", "role", "phase");
-  for (const Mode mode : kModes) absl::StrAppendFormat(&text, "%14s", NameOf(mode));
-  absl::StrAppend(&text, "   (kills/stops/proxy)\n");
-  for (const Role role : kRoles) {
-    for (const Phase phase : kPhases) {
-      absl::StrAppendFormat(&text, "%-10s %-11s", NameOf(role), NameOf(phase));
-      for (const Mode mode : kModes) {
-        const Cell cell{role, phase, mode};
-        absl::StrAppendFormat(&text, "%14s",
-                              absl::StrCat(Of(cell, Blow::kKill), "/", Of(cell, Blow::kStop), "/",
-                                           Of(cell, Blow::kProxy)));
-      }
-      absl::StrAppend(&text, "\n");
-    }
+  std::string text;
+  std::set<Cell> cells;
+  for (const auto& [key, count] : counts_) cells.insert(key.first);
+  for (const Cell& cell : cells) {
+    absl::StrAppend(&text, "FAULTS: ", NameOf(cell.role), " ", NameOf(cell.phase), " ",
+                    NameOf(cell.mode));
+    for (const Blow blow : kBlows) absl::StrAppend(&text, " ", Of(cell, blow));
+    absl::StrAppend(&text, "\n");
   }
   absl::StrAppend(&text, Total(Blow::kKill), " kills, ", Total(Blow::kStop), " stops, ",
                   Total(Blow::kProxy), " proxy faults\n");

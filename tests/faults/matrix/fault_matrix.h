@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,15 +15,29 @@ namespace strata::testing {
 
 enum class Role { kServer, kWorker, kScheduler };
 // What the cluster does at the moment. Another phase is a line here and a place in scenes.cc.
-enum class Phase { kPull, kPush, kCommit, kCheckpoint, kImage, kRecovery };
+// kForward: records go to the next copy and are acknowledged. kPromotion: a copy takes over.
+// kCopyImage: a new copy is fed.
+enum class Phase {
+  kPull,
+  kPush,
+  kCommit,
+  kCheckpoint,
+  kImage,
+  kRecovery,
+  kForward,
+  kPromotion,
+  kCopyImage
+};
 enum class Mode { kBsp, kAsync, kDownpour, kEasgd };
 // kProxy: a fault of the network on a connection that the process has opened or taken.
 enum class Blow { kKill, kStop, kProxy };
 
 inline constexpr Blow kBlows[] = {Blow::kKill, Blow::kStop, Blow::kProxy};
 inline constexpr Role kRoles[] = {Role::kServer, Role::kWorker, Role::kScheduler};
-inline constexpr Phase kPhases[] = {Phase::kPull,       Phase::kPush,  Phase::kCommit,
-                                    Phase::kCheckpoint, Phase::kImage, Phase::kRecovery};
+// Of jobs without copies of their shards, and of those with copies.
+inline constexpr Phase kPlainPhases[] = {Phase::kPull,       Phase::kPush,  Phase::kCommit,
+                                         Phase::kCheckpoint, Phase::kImage, Phase::kRecovery};
+inline constexpr Phase kCopiesPhases[] = {Phase::kForward, Phase::kPromotion, Phase::kCopyImage};
 inline constexpr Mode kModes[] = {Mode::kBsp, Mode::kAsync, Mode::kDownpour, Mode::kEasgd};
 
 const char* NameOf(Role role);
@@ -44,10 +59,10 @@ class FaultMatrix {
   uint64_t Total(Blow blow) const;
   // Whether every role was met by every blow in the phase.
   bool Full(Phase phase, Mode mode) const;
-  // Of each cell of the mode what never met it.
-  std::vector<std::string> Empty(Mode mode) const;
-  // A line for each role and phase, a column for each mode, "kills/stops/proxy" in each; the totals
-  // last.
+  // Of each cell of the mode, in those phases, what never met it.
+  std::vector<std::string> Empty(std::span<const Phase> phases, Mode mode) const;
+  // A line for each cell, "FAULTS: ROLE PHASE MODE KILLS STOPS PROXY", for tools/test, which prints
+  // the tables of all tests as one; the totals last.
   std::string ToText() const;
 
  private:

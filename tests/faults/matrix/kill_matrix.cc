@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,21 +18,38 @@
 namespace strata::testing {
 namespace {
 
-// Four tests have 200 each together, and 5000 under --long.
-uint64_t Wanted() { return LongRun() ? 1250 : 50; }
+// Of kills, and of faults of the network. Four tests without copies and four with them have more
+// than 200 of each together, and 5000 under --long.
+uint64_t WantedPlain() { return LongRun() ? 900 : 32; }
+uint64_t WantedWithCopies() { return LongRun() ? 350 : 15; }
+
+// Under --long each run has draws of its own.
+uint64_t SeedOf(Mode mode) {
+  return LongRun() ? std::random_device()() : 1 + static_cast<uint64_t>(mode);
+}
+
+void CheckFull(const StruckCluster& cluster, std::span<const Phase> phases, Mode mode) {
+  const FaultMatrix& matrix = cluster.matrix();
+  std::fprintf(stderr, "%s", matrix.ToText().c_str());
+  for (const FaultKind kind : kFaultKinds) {
+    const auto met = cluster.network_faults().find(kind);
+    const uint64_t times = met == cluster.network_faults().end() ? 0 : met->second;
+    std::fprintf(stderr, "%s: %llu\n", NameOf(kind), static_cast<unsigned long long>(times));
+  }
+  for (const std::string& empty : matrix.Empty(phases, mode)) FAIL_CHECK("no " << empty);
+}
 
 }  // namespace
 
 void FillMatrix(Mode mode) {
   const ScratchFolder folder = Folder();
-  StruckCluster cluster(
-      {.mode = mode, .folder = folder.path(), .seed = 1 + static_cast<uint64_t>(mode)});
+  StruckCluster cluster({.mode = mode, .folder = folder.path(), .seed = SeedOf(mode)});
   const FaultMatrix& matrix = cluster.matrix();
   const std::vector<Scene> scenes = ScenesOf(mode);
   do {
     for (const Scene& scene : scenes) cluster.Run(scene);
     cluster.RunRecovery();
-  } while (matrix.Total(Blow::kKill) < Wanted() || matrix.Total(Blow::kProxy) < Wanted());
+  } while (matrix.Total(Blow::kKill) < WantedPlain() || matrix.Total(Blow::kProxy) < WantedPlain());
   // A fault of the network may be over before somebody speaks.
   for (int again = 0; again < 3; ++again) {
     for (const Scene& scene : scenes) {
@@ -38,15 +57,30 @@ void FillMatrix(Mode mode) {
     }
     if (!matrix.Full(Phase::kRecovery, mode)) cluster.RunRecovery();
   }
-  std::fprintf(stderr, "%s", matrix.ToText().c_str());
+  CheckFull(cluster, kPlainPhases, mode);
   for (const FaultKind kind : kFaultKinds) {
-    const auto met = cluster.network_faults().find(kind);
-    const uint64_t times = met == cluster.network_faults().end() ? 0 : met->second;
-    std::fprintf(stderr, "%s: %llu\n", NameOf(kind), static_cast<unsigned long long>(times));
-    CHECK(times > 0);
+    INFO(NameOf(kind));
+    CHECK(cluster.network_faults().contains(kind));
   }
-  for (const std::string& empty : matrix.Empty(mode)) FAIL_CHECK("no " << empty);
   CHECK(cluster.flips() > 0);
+}
+
+void FillCopiesMatrix(Mode mode) {
+  const ScratchFolder folder = Folder();
+  StruckCluster cluster(
+      {.mode = mode, .folder = folder.path(), .seed = SeedOf(mode), .copies = true, .kills = 3});
+  const FaultMatrix& matrix = cluster.matrix();
+  const std::vector<CopiesScene> scenes = CopiesScenesOf(mode);
+  do {
+    for (const CopiesScene& scene : scenes) cluster.RunCopies(scene);
+  } while (matrix.Total(Blow::kKill) < WantedWithCopies() ||
+           matrix.Total(Blow::kProxy) < WantedWithCopies());
+  for (int again = 0; again < 3; ++again) {
+    for (const CopiesScene& scene : scenes) {
+      if (!matrix.Full(scene.phase, mode)) cluster.RunCopies(scene);
+    }
+  }
+  CheckFull(cluster, kCopiesPhases, mode);
 }
 
 }  // namespace strata::testing

@@ -9,6 +9,8 @@ namespace strata::testing {
 // Strikes a cluster in every scene of the mode until each cell has each blow, and there were enough
 // of them; prints the table. Fails the test where a job is lost or wrong.
 void FillMatrix(Mode mode);
+// The same of jobs with copies of their shards, in the phases that these have more.
+void FillCopiesMatrix(Mode mode);
 
 }  // namespace strata::testing
 

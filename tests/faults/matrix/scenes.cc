@@ -28,6 +28,21 @@ std::vector<Scene> ScenesOf(Mode mode) {
   return scenes;
 }
 
+std::vector<CopiesScene> CopiesScenesOf(Mode mode) {
+  // Calls at one server from one standstill to the next, of each kind. A question of a neighbour
+  // is a call as well.
+  const int calls = mode == Mode::kDownpour || mode == Mode::kEasgd ? 40 : 100;
+  std::string forward;
+  for (const char* failpoint : {"server.forward", "server.chain.forward", "server.chain.received",
+                                "server.chain.appended", "server.chain.acked"}) {
+    absl::StrAppend(&forward, forward.empty() ? "" : ";", failpoint, "=stop@", calls, "/", calls);
+  }
+  // An image is read in several pieces, of each shard one at least.
+  return {{Phase::kForward, forward},
+          {Phase::kPromotion, "server.chain.promote=stop", true, true},
+          {Phase::kCopyImage, "server.chain.image=stop@2/3", true, false}};
+}
+
 std::string ArmedFor(const Scene& scene) {
   return absl::StrCat(scene.failpoint, "=stop@", scene.every, "/", scene.every);
 }

@@ -21,8 +21,19 @@ struct Scene {
   std::vector<Role> struck;  // in turn
 };
 
-// All scenes of a mode. Every role is in some scene of every phase.
+// All scenes of a mode without copies. Every role is in some scene of every phase.
 std::vector<Scene> ScenesOf(Mode mode);
+
+// The same of a job with copies, where the marker is whichever server stands still: all of them
+// have the failpoints, as who is promoted, and who feeds a new copy, changes with each blow.
+struct CopiesScene {
+  Phase phase;
+  std::string failpoints;  // a server's flag --failpoints
+  // The phase comes only after some server was lost: one that heads shards, or any.
+  bool needs_loss = false;
+  bool of_head = false;
+};
+std::vector<CopiesScene> CopiesScenesOf(Mode mode);
 
 // The marker's flag --failpoints.
 std::string ArmedFor(const Scene& scene);

@@ -1,8 +1,10 @@
 #include "tests/faults/matrix/struck_cluster.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -18,12 +20,8 @@ namespace {
 constexpr int kLeaseMs = 2000;
 constexpr uint32_t kLanes = 4, kWindow = 4;
 
-bool Over(const JobStatus& s) {
-  return s.state() == SUCCEEDED || s.state() == FAILED || s.state() == CANCELLED;
-}
-
 // Long enough for all blows of a scene.
-TrainingJob JobOf(Mode mode, const std::string& folder) {
+TrainingJob JobOf(Mode mode, bool copies, const std::string& folder) {
   TrainingJob job = SmallJob(folder);
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_replicas()->set_servers(2);
@@ -31,7 +29,9 @@ TrainingJob JobOf(Mode mode, const std::string& folder) {
   spec.mutable_checkpoint()->set_directory(folder + "/checkpoints");
   TrainingSpec& training = *spec.mutable_training();
   training.set_mode(NameOf(mode));
-  training.set_epochs(mode == Mode::kBsp ? 24 : mode == Mode::kAsync ? 20 : 70);
+  const uint32_t epochs = mode == Mode::kBsp ? 24 : mode == Mode::kAsync ? 20 : 70;
+  // What is lost and copied again takes longer than a blow.
+  training.set_epochs(copies ? 2 * epochs : epochs);
   if (mode == Mode::kDownpour) {
     training.set_n_fetch(kWindow);
     training.set_n_push(kWindow);
@@ -40,29 +40,17 @@ TrainingJob JobOf(Mode mode, const std::string& folder) {
   return job;
 }
 
-// Has the job come to the phase again and again; changes nothing of its model.
-TrainingJob With(TrainingJob job, Phase phase) {
-  JobSpec& spec = *job.mutable_spec();
-  if (phase == Phase::kCheckpoint) {
-    spec.mutable_checkpoint()->set_every_steps(8);
-    spec.mutable_checkpoint()->set_keep(2);
-  }
-  if (phase == Phase::kImage || phase == Phase::kRecovery) {
-    spec.mutable_storage()->set_log_bytes_per_server("64KiB");
-  }
-  return job;
-}
-
 }  // namespace
 
 StruckCluster::StruckCluster(const Options& options)
     : o_(options),
-      cluster_({.folder = options.folder + "/cluster",
+      cluster_({.servers = options.copies ? 3 : 2,
+                .folder = options.folder + "/cluster",
                 .lease_ms = kLeaseMs,
                 .variables = {"LD_PRELOAD=" + Program("tests/faults/proxy/libdetour.so"),
                               "STRATA_DETOUR=" + proxy_->detour()}}),
       random_(options.seed),
-      calm_job_(JobOf(options.mode, options.folder)) {
+      calm_job_(JobOf(options.mode, options.copies, options.folder)) {
   const absl::Time begin = absl::Now();
   job_ = cluster_.Submit(calm_job_, false, /*overwrite=*/true);
   calm_ = cluster_.AwaitEnd(job_);
@@ -72,9 +60,36 @@ StruckCluster::StruckCluster(const Options& options)
   Judge(calm_);
 }
 
+bool StruckCluster::Over(const JobStatus& s) {
+  return s.state() == SUCCEEDED || s.state() == FAILED || s.state() == CANCELLED;
+}
+
+TrainingJob StruckCluster::JobNow() const {
+  TrainingJob job = calm_job_;
+  JobSpec& spec = *job.mutable_spec();
+  if (phase_ == Phase::kCheckpoint) {
+    spec.mutable_checkpoint()->set_every_steps(8);
+    spec.mutable_checkpoint()->set_keep(2);
+  }
+  if (phase_ == Phase::kImage || phase_ == Phase::kRecovery) {
+    spec.mutable_storage()->set_log_bytes_per_server("64KiB");
+  }
+  if (o_.copies) {
+    spec.mutable_storage()->set_durability("replicated");
+    spec.mutable_storage()->set_replicas(2);
+  }
+  return job;
+}
+
 std::string StruckCluster::Name(Role role) {
   if (role == Role::kScheduler) return NameOf(role);
-  return absl::StrCat(NameOf(role), "-", random_() % 2);
+  return absl::StrCat(NameOf(role), "-", random_() % (role == Role::kServer && o_.copies ? 3 : 2));
+}
+
+std::string StruckCluster::Other(Role role, const std::string& name) {
+  std::string other = Name(role);
+  while (other == name) other = Name(role);
+  return other;
 }
 
 void StruckCluster::Begin(const std::string& marker, const std::string& failpoints) {
@@ -82,7 +97,7 @@ void StruckCluster::Begin(const std::string& marker, const std::string& failpoin
   cluster_.Kill(marker);
   cluster_.Start(marker, failpoints);
   cluster_.AwaitRegistered();
-  job_ = cluster_.Submit(With(calm_job_, phase_), false, /*overwrite=*/true);
+  job_ = cluster_.Submit(JobNow(), false, /*overwrite=*/true);
 }
 
 bool StruckCluster::StandsStill(const std::string& marker) {
@@ -104,8 +119,9 @@ bool StruckCluster::StandsStill(const std::string& marker) {
 
 void StruckCluster::Strike(Role role, Blow blow, const std::string& marker,
                            const std::string& again) {
-  const bool itself = absl::StartsWith(marker, NameOf(role));
-  const std::string victim = itself ? marker : Name(role);
+  const bool alike = absl::StartsWith(marker, NameOf(role));
+  const bool itself = alike && (!o_.copies || random_() % 2 == 0);
+  const std::string victim = itself ? marker : Other(role, marker);
   ChildProcess& stands = cluster_.process(marker);
   if (blow == Blow::kProxy) {
     StrikeNetwork(role, victim);
@@ -117,7 +133,7 @@ void StruckCluster::Strike(Role role, Blow blow, const std::string& marker,
   matrix_.Count({role, phase_, o_.mode}, blow);
   if (blow == Blow::kKill) {
     cluster_.Kill(victim);
-    cluster_.Start(victim, itself ? again : "");
+    cluster_.Start(victim, alike ? again : "");
     if (!itself) stands.Signal(SIGCONT);
     // There again; as the marker it may stand still again before it answers.
     if (role == Role::kScheduler && !itself) cluster_.Status(job_);
@@ -145,15 +161,26 @@ NetworkLink StruckCluster::LinkOf(Role role, const std::string& victim) {
   return {"", cluster_.ServerAddress(victim)};
 }
 
+NetworkFault StruckCluster::NextFault(bool may_flip) {
+  const auto next = [&] {
+    return std::find_if(kinds_.begin(), kinds_.end(), [may_flip](FaultKind kind) {
+      return may_flip || kind != FaultKind::kFlip;
+    });
+  };
+  if (next() == kinds_.end()) {
+    const auto more = kinds_.insert(kinds_.end(), std::begin(kFaultKinds), std::end(kFaultKinds));
+    std::shuffle(more, kinds_.end(), random_);
+  }
+  const FaultKind kind = *next();
+  kinds_.erase(next());
+  return DrawFault(kind, random_);
+}
+
 void StruckCluster::StrikeNetwork(Role role, const std::string& victim) {
   NetworkLink link = LinkOf(role, victim);
-  NetworkFault fault = DrawFault(random_);
-  // Bits are turned where groups have a checksum.
+  // Bits are turned where they have a checksum.
   const bool of_workers = role == Role::kWorker && phase_ != Phase::kRecovery;
-  while (fault.kind == FaultKind::kFlip && !of_workers &&
-         (role != Role::kServer || link.to.empty())) {
-    fault = DrawFault(random_);
-  }
+  NetworkFault fault = NextFault(of_workers || (role == Role::kServer && !link.to.empty()));
   if (fault.kind == FaultKind::kFlip && link.to.empty()) {
     link.to = cluster_.ServerAddress(Name(Role::kServer));
   }

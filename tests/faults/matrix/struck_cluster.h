@@ -28,10 +28,12 @@ class StruckCluster {
     Mode mode = Mode::kBsp;
     std::string folder;  // of the cluster and of what jobs read and write
     uint64_t seed = 1;   // of who is struck, and for how long
+    // Three servers, of which two have jobs' shards and each shard is on two.
+    bool copies = false;
     // Blows at each role of a scene, in this order.
-    int kills = 2;
+    int kills = 1;
     int stops = 1;
-    int network_faults = 3;
+    int network_faults = 2;
   };
 
   // Trains the job once without a disturbance.
@@ -41,6 +43,8 @@ class StruckCluster {
   void Run(const Scene& scene);
   // The same while a server that was killed recovers.
   void RunRecovery();
+  // The same of a job with copies, at each standstill of any server.
+  void RunCopies(const CopiesScene& scene);
 
   const FaultMatrix& matrix() const { return matrix_; }
   // Network faults of each kind that some connection met, and bits turned in messages.
@@ -54,19 +58,39 @@ class StruckCluster {
     FaultKind kind;
   };
 
+  static bool Over(const JobStatus& status);
+  // Comes to the phase at hand again and again; has the model that the calm job has.
+  TrainingJob JobNow() const;
   // Kills the marker, which is no part of a job now, starts it with its failpoints, and submits.
   void Begin(const std::string& marker, const std::string& failpoints);
   std::string Name(Role role);
+  // Of a process other than that one.
+  std::string Other(Role role, const std::string& name);
   // Waits until it does. False: the job has ended before.
   bool StandsStill(const std::string& marker);
   // Strikes `role` while the marker stands, and lets the marker go on. `again`: failpoints of a
   // marker that is started again.
   void Strike(Role role, Blow blow, const std::string& marker, const std::string& again);
   NetworkLink LinkOf(Role role, const std::string& victim);
+  // Of each kind one, in an order that is drawn, before any comes again.
+  NetworkFault NextFault(bool may_flip);
   // Begins a fault of the network at connections of `victim`.
   void StrikeNetwork(Role role, const std::string& victim);
   // Counts what the faults of the network met, all of which are over.
   void CountNetworkFaults();
+
+  // struck_copies.cc
+  // Starts all servers anew with the scene's failpoints, and submits.
+  void BeginCopies(const CopiesScene& scene);
+  // Waits until some server stands still, and loses one of a whole chain where the phase needs it.
+  // Empty: the job has ended before.
+  std::string AwaitStanding(const CopiesScene& scene);
+  // Loses one server of a chain that has all its copies, and starts it again.
+  void Lose(const CopiesScene& scene);
+  // Lets all servers go on that stand still.
+  void Release();
+  void EndCopies();
+
   Blow BlowOf(int turn) const;
   int Turns() const { return o_.kills + o_.stops + o_.network_faults; }
   // Waits for the job's end, and judges it.
@@ -78,6 +102,7 @@ class StruckCluster {
   const std::unique_ptr<Proxy> proxy_ = Proxy::Start();
   ProcessCluster cluster_;
   std::mt19937_64 random_;
+  std::vector<FaultKind> kinds_;  // that come next
   const TrainingJob calm_job_;
   JobStatus calm_;
   FaultMatrix matrix_;
@@ -89,6 +114,8 @@ class StruckCluster {
   uint64_t job_ = 0;
   absl::Time begun_at_;
   std::vector<Begun> begun_;
+  // With copies: the configuration of each server of the job's in which one was lost already.
+  std::map<int, uint64_t> lost_in_;
 };
 
 }  // namespace strata::testing

@@ -171,6 +171,9 @@ void Connection::Read(size_t way, absl::Time now) {
     if (f.kind == FaultKind::kFlip && flips++ == 0) Flip(way, bytes, under);
   }
   if (flips == 0) w.walker.Walk(bytes, [](uint8_t&) {});
+  for (auto& [id, under] : under_) {
+    if (under.fault->fault.kind == FaultKind::kDamage) Damage(way, now, bytes, under);
+  }
   if (swallowed) return;
   w.queued += bytes.size();
   w.pieces.push_back({std::move(bytes), due});
@@ -186,6 +189,26 @@ void Connection::Flip(size_t way, std::vector<uint8_t>& bytes, Under& under) {
     Count(under, 0);
     under.next_flip = 1 + active.random() % (2 * active.fault.flip_every);
   });
+}
+
+void Connection::Damage(size_t way, absl::Time now, std::vector<uint8_t>& bytes, Under& under) {
+  ActiveFault& active = *under.fault;
+  const NetworkFault& f = active.fault;
+  if (f.way != static_cast<Way>(way) || under.bit_turned || now > active.until - f.lasts / 2)
+    return;
+  const uint64_t at = f.after_bytes - under.seen;
+  if (at >= bytes.size()) {
+    under.seen += bytes.size();
+    return;
+  }
+  bytes[at] = static_cast<uint8_t>(bytes[at] ^ (1U << active.random() % 8));
+  under.bit_turned = true;
+  ++active.met.flips;
+  Count(under, bytes.size());
+}
+
+void Connection::NoteOver() {
+  for (auto& [id, under] : under_) under.fault->met.closed += under.bit_turned;
 }
 
 void Connection::Write(size_t way, absl::Time now) {

@@ -57,6 +57,8 @@ class Connection {
   void Move(absl::Time now);
 
   bool over() const { return over_; }
+  // Tells its faults that it is.
+  void NoteOver();
   uint64_t passed(size_t way) const { return ways_[way].passed; }
 
  private:
@@ -80,6 +82,8 @@ class Connection {
     bool counted = false;  // in met.connections
     uint64_t requests = 0, swallowed = 0;
     uint64_t next_flip = 0;
+    uint64_t seen = 0;  // kDamage: bytes before `bit_turned`
+    bool bit_turned = false;
   };
 
   bool Held(size_t way) const;
@@ -88,6 +92,7 @@ class Connection {
   void Read(size_t way, absl::Time now);
   void Write(size_t way, absl::Time now);
   void Flip(size_t way, std::vector<uint8_t>& bytes, Under& under);
+  void Damage(size_t way, absl::Time now, std::vector<uint8_t>& bytes, Under& under);
   // Looks whether a fault resets it now.
   void LookForReset();
   void Count(Under& under, uint64_t bytes);

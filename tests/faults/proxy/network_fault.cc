@@ -7,9 +7,9 @@
 namespace strata::testing {
 
 const char* NameOf(FaultKind kind) {
-  constexpr const char* kNames[] = {"delay", "slow",  "black hole", "one way",
-                                    "drop",  "reset", "repeat",     "flip"};
-  static_assert(std::size(kNames) == std::size(kFaultKinds));
+  constexpr const char* kNames[] = {"delay", "slow",   "black hole", "one way", "drop",
+                                    "reset", "repeat", "flip",       "damage"};
+  static_assert(std::size(kNames) == static_cast<size_t>(FaultKind::kDamage) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -32,6 +32,10 @@ std::string NetworkFault::ToText() const {
       break;
     case FaultKind::kFlip:
       absl::StrAppend(&text, ", each ", flip_every, " bytes");
+      break;
+    case FaultKind::kDamage:
+      absl::StrAppend(&text, ", after ", after_bytes, " bytes of ",
+                      way == Way::kRequests ? "requests" : "replies");
       break;
     case FaultKind::kBlackHole:
     case FaultKind::kDrop:

@@ -19,8 +19,10 @@ enum class FaultKind {
   kDrop,       // nothing passes, then the connection is reset: its packets were lost for too long
   kReset,      // reset behind some more bytes, in the midst of a message, or at the fault's end
   kRepeat,     // requests pass, replies do not, then it is reset: who asked asks all of it again
-  kFlip,       // bits of keys and values are turned; their checksums are left as they are
+  kFlip,       // bits that a CRC32C covers are turned; the checksums are left as they are
+  kDamage,     // one bit of whatever passes is turned, once in each connection
 };
+// Those that a job lives with over connections without TLS.
 inline constexpr FaultKind kFaultKinds[] = {
     FaultKind::kDelay, FaultKind::kSlow,  FaultKind::kBlackHole, FaultKind::kOneWay,
     FaultKind::kDrop,  FaultKind::kReset, FaultKind::kRepeat,    FaultKind::kFlip};
@@ -33,8 +35,8 @@ struct NetworkFault {
   absl::Duration lasts;
   absl::Duration delay, spread;  // kDelay: `delay` and up to `spread` more
   uint64_t bytes_a_second = 0;   // kSlow, each way
-  Way way = Way::kRequests;      // kOneWay: the one in which nothing passes
-  uint64_t after_bytes = 0;      // kReset, kRepeat: of requests
+  Way way = Way::kRequests;      // kOneWay: where nothing passes; kDamage: where the bit is
+  uint64_t after_bytes = 0;      // kReset, kRepeat: of requests; kDamage: of that way
   uint64_t flip_every = 0;       // kFlip: bytes of payload from one turned bit to the next, about
   uint64_t seed = 0;             // of delays and bits
 
@@ -47,6 +49,9 @@ struct FaultMet {
   uint64_t bytes = 0;        // kDelay, kSlow, kFlip: that passed under it
   uint64_t resets = 0;
   uint64_t flips = 0;
+  // kDamage: connections that ended after their bit was turned. None is turned in the second half
+  // of the fault, so that all others have lived on for that long.
+  uint64_t closed = 0;
   bool over = false;
 };
 

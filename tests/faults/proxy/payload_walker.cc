@@ -36,6 +36,7 @@ void MessageWalker::OnLength() {
   };
   switch (open_.back().kind) {
     case Kind::kRequest:
+      if (field_ == 2) open_.back().kind = Kind::kForward;
       if (field_ == 9) return opens(Kind::kContribution);
       if (field_ == 5) return opens(Kind::kGroup);
       break;
@@ -45,10 +46,19 @@ void MessageWalker::OnLength() {
     case Kind::kContribution:
       if (field_ == 4) return opens(Kind::kGroup);
       break;
+    case Kind::kForward:
+      if (field_ == 7) return opens(Kind::kEntry);
+      if (field_ == 8) return opens(Kind::kImage);
+      break;
     case Kind::kGroup:
+    case Kind::kEntry:
+    case Kind::kImage:
       break;
   }
-  const bool payload = open_.back().kind == Kind::kGroup && (field_ == 3 || field_ == 4);
+  const Kind kind = open_.back().kind;
+  const bool payload = (kind == Kind::kGroup && (field_ == 3 || field_ == 4)) ||
+                       (kind == Kind::kEntry && (field_ == 2 || field_ == 3)) ||
+                       (kind == Kind::kImage && field_ == 4);
   part_ = length == 0 ? Part::kTag : payload ? Part::kPayload : Part::kSkip;
   left_ = length;
 }

@@ -1,5 +1,6 @@
-// Finds the bytes of keys and values in one direction of an HTTP/2 connection that carries calls of
-// the data plane, piece by piece as they pass: what a group's CRC32C covers, and nothing else.
+// Finds the bytes in one direction of an HTTP/2 connection, that carries calls of the data plane,
+// which a CRC32C covers, piece by piece as they pass, and nothing else: keys and values of groups,
+// records and images that go to copies.
 #ifndef STRATA_TESTS_FAULTS_PROXY_PAYLOAD_WALKER_H_
 #define STRATA_TESTS_FAULTS_PROXY_PAYLOAD_WALKER_H_
 
@@ -19,12 +20,13 @@ namespace strata::testing {
 class MessageWalker {
  public:
   explicit MessageWalker(Way way) : way_(way) {}
-  // Takes the next byte of the stream. True: it is one of keys or values.
+  // Takes the next byte of the stream. True: a CRC32C covers it.
   bool Next(uint8_t byte);
 
  private:
-  // Of data.proto, as far as groups lie in them.
-  enum class Kind { kRequest, kReply, kContribution, kGroup };
+  // Of data.proto, as far as payload lies in them. A request is a forward from where its field 2
+  // is a text on: in those of Pull and Push that is a number, and other requests have no payload.
+  enum class Kind { kRequest, kForward, kReply, kContribution, kGroup, kEntry, kImage };
   enum class Part { kPrefix, kTag, kVarint, kLength, kSkip, kPayload };
   struct Open {
     Kind kind;

@@ -13,7 +13,7 @@
 namespace strata::testing {
 namespace {
 
-// Occurs in keys and values alone.
+// Occurs alone in what a CRC32C covers.
 constexpr char kPayload = '\xee';
 
 void Fill(Group& group, size_t keys) {
@@ -52,6 +52,32 @@ std::string Pull(size_t keys) {
   for (int g = 0; g < 2; ++g) Fill(*pull.add_groups(), keys);
   pull.set_want_ticket(true);
   return pull.SerializeAsString();
+}
+
+std::string Forward(size_t bytes) {
+  ForwardRequest forward;
+  forward.mutable_header()->set_job(3);
+  forward.set_cluster_id("cluster");
+  forward.set_job_uid("uid");
+  forward.set_chain_epoch(70'000);
+  forward.set_from_log_id(std::string(32, '\x1a'));  // would be fields 3 of a group
+  forward.set_log_id("log");
+  for (const uint32_t shard : {0, 3}) {
+    ForwardEntry& entry = *forward.add_entries();
+    entry.set_shard(shard);
+    entry.set_header(std::string(48, kPayload));
+    entry.set_payload(std::string(bytes, kPayload));
+    entry.set_crc32c(0x01020304);
+    ForwardImage& image = *forward.add_images();
+    image.set_shard(shard);
+    image.set_image(0x1122334455667788);
+    image.set_offset(1000);
+    image.set_data(std::string(3 * bytes, kPayload));
+    image.set_crc32c(0x01020304);
+    image.set_bytes(1 << 20);
+  }
+  forward.set_wait_ms(1000);
+  return forward.SerializeAsString();
 }
 
 std::string Reply(size_t keys) {
@@ -107,7 +133,8 @@ TEST_CASE("payload is found wherever frames and pieces end, and nothing else is"
   for (const Way way : {Way::kRequests, Way::kReplies}) {
     for (const size_t frame : {1, 7, 100, 16384}) {
       const std::vector<std::string> messages =
-          way == Way::kRequests ? std::vector<std::string>{Push(5), Pull(3), Push(0), Push(400)}
+          way == Way::kRequests ? std::vector<std::string>{Push(5), Pull(3),   Forward(700),
+                                                           Push(0), Push(400), Forward(0)}
                                 : std::vector<std::string>{Reply(2), Reply(0), Reply(300)};
       std::string bytes = way == Way::kRequests ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
       bytes += Frame(4, 0, 0, std::string(6, '\x03')) + Streams(messages, frame);

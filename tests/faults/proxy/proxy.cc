@@ -207,6 +207,7 @@ class ProxyImpl : public Proxy {
         ++it;
         continue;
       }
+      c.NoteOver();
       Traffic& t = ended_[{c.link().from, c.link().to}];
       ++t.connections;
       t.requests += c.passed(0);

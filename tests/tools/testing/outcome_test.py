@@ -61,6 +61,17 @@ class OutcomeTest(unittest.TestCase):
             "5 passed, 2 failed"])
         self.assertEqual(self.counts.exit_code(), 1)
 
+    def test_what_tests_struck_is_one_table_before_the_cases(self):
+        self.add_test("a", "PASSED", 1, 0, "FAULTS: server pull bsp 1 2 3\n")
+        self.add_test("b", "PASSED", 1, 0, "FAULTS: server pull bsp 1 0 0\n")
+        self.add(["//tests:a", "//tests:b"], 0)
+        self.assertEqual(self.counts.lines(), [
+            "faults at running jobs (kills/stops/proxy):",
+            "role       phase                 bsp",
+            "server     pull                2/2/3",
+            "2 kills, 2 stops, 3 proxy faults",
+            "2 passed, 0 failed"])
+
     def test_what_a_compiler_warns_of_has_failed(self):
         self.add_test("a", "PASSED", 1)
         self.told.shown["stderr"] = "x.cc:3:14: warning: unused [-Wunused]\n"

@@ -178,10 +178,14 @@ void JobMachine::FindStuck(absl::Time now, std::vector<Concern>& out) {
   c.set_reason("NoProgress");
   c.set_who(behind.empty() ? "job" : absl::StrJoin(behind, ", "));
   c.set_since_unix_ms(absl::ToUnixMillis(*last_move_.since));
+  bool worker = false;
+  for (const WorkerSlot& slot : state_.workers()) worker |= !slot.name().empty();
   c.set_known_by(absl::StrCat("nothing was committed for ", Seconds(stands),
-                              steps.empty() ? "" : "; ", absl::StrJoin(steps, ", ")));
-  c.set_remedy(behind.empty() ? "look at the other lines, and at the logs of its workers"
-                              : "all wait for it; look at its log and its machine");
+                              worker ? "" : "; the job has no worker", steps.empty() ? "" : "; ",
+                              absl::StrJoin(steps, ", ")));
+  c.set_remedy(!worker          ? "start strata-worker; see why the one before has ended"
+               : behind.empty() ? "look at the other lines, and at the logs of its workers"
+                                : "all wait for it; look at its log and its machine");
 }
 
 }  // namespace strata::scheduler

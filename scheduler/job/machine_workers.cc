@@ -1,4 +1,5 @@
 // Which workers a job has: chosen first, lost, restarted, and taken in.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,14 @@
 #include "scheduler/nodes/troubles.h"
 
 namespace strata::scheduler {
+namespace {
+
+bool HasWorker(const JobStateRecord& state) {
+  return std::any_of(state.workers().begin(), state.workers().end(),
+                     [](const WorkerSlot& slot) { return !slot.name().empty(); });
+}
+
+}  // namespace
 
 std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRole role) const {
   std::vector<Candidate> candidates;
@@ -68,6 +77,7 @@ void JobMachine::LeaveWorker(int slot) {
 }
 
 void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
+  std::vector<std::pair<std::string, std::string>> left;  // reason, who and why
   for (int i = 0; i < state_.workers_size(); ++i) {
     const std::string name = state_.workers(i).name();
     if (name.empty()) continue;
@@ -77,16 +87,15 @@ void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
     }
     LeaveWorker(i);
     if (node == nullptr || !node->alive) {
-      Say("WorkerLost", absl::StrCat("worker ", name, " is silent; others take its lanes"), now);
+      left.emplace_back("WorkerLost", absl::StrCat("worker ", name, " is silent"));
       continue;
     }
     Candidate again;
     const bool computes = ComputesWith(job().worker(), node->record, again);
     if (!computes || (bsp() && again.numerics_id != state_.numerics_id())) {
-      Say("WorkerChanged",
-          absl::StrCat("worker ", name, " was restarted on ", again.device_class,
-                       ", which this job cannot use; others take its lanes"),
-          now);
+      left.emplace_back("WorkerChanged",
+                        absl::StrCat("worker ", name, " was restarted on ", again.device_class,
+                                     ", which this job cannot use"));
       continue;
     }
     state_.mutable_workers(i)->set_name(name);
@@ -94,9 +103,20 @@ void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
     Say("WorkerRestarted", absl::StrCat("worker ", name, " was restarted; it keeps its lanes"),
         now);
   }
+  const auto candidate = [&] {
+    return ChooseWorkers(Candidates(cluster, WORKER), 1, bsp(), state_.numerics_id());
+  };
+  const bool others = left.empty() || HasWorker(state_) || candidate().ok();
+  for (const auto& [reason, who] : left) {
+    Say(reason,
+        absl::StrCat(who, others ? "; others take its lanes"
+                                 : "; the job has no worker left, and stands until there is one: "
+                                   "start strata-worker"),
+        now);
+  }
   for (int i = 0; i < state_.workers_size(); ++i) {
     if (!state_.workers(i).name().empty()) continue;
-    auto chosen = ChooseWorkers(Candidates(cluster, WORKER), 1, bsp(), state_.numerics_id());
+    auto chosen = candidate();
     if (!chosen.ok()) break;
     state_.mutable_workers(i)->set_name(chosen->front());
     state_.mutable_workers(i)->set_session(

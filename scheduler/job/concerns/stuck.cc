@@ -45,11 +45,15 @@ std::optional<Concern> StuckWatch::Look(const JobView& job, const StuckFacts& fa
   c.set_reason("NoProgress");
   c.set_who(behind.empty() ? "job" : absl::StrJoin(behind, ", "));
   c.set_since_unix_ms(absl::ToUnixMillis(*since_));
+  const bool worker = std::any_of(job.workers.begin(), job.workers.end(),
+                                  [](const JobView::Worker& w) { return !w.name.empty(); });
   c.set_known_by(
       absl::StrFormat("nothing was committed for %.0f s", absl::ToDoubleSeconds(stands)) +
-      absl::StrCat(steps.empty() ? "" : "; ", absl::StrJoin(steps, ", ")));
-  c.set_remedy(behind.empty() ? "look at the other lines, and at the logs of its workers"
-                              : "all wait for it; look at its log and its machine");
+      absl::StrCat(worker ? "" : "; the job has no worker", steps.empty() ? "" : "; ",
+                   absl::StrJoin(steps, ", ")));
+  c.set_remedy(!worker          ? "start strata-worker; see why the one before has ended"
+               : behind.empty() ? "look at the other lines, and at the logs of its workers"
+                                : "all wait for it; look at its log and its machine");
   return c;
 }
 

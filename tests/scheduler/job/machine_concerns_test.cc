@@ -87,6 +87,20 @@ TEST_CASE("a job whose nodes say nothing special has no concerns for a while, th
   CHECK(cluster.told().empty());
 }
 
+TEST_CASE("a job that has lost its last worker says so, and what to do", "[concerns]") {
+  Cluster cluster;
+  cluster.Pass(absl::Seconds(30), AsIs, nullptr);
+  const JobStatus status = cluster.status();
+  const JobCondition& lost = status.conditions(status.conditions_size() - 1);
+  CHECK(lost.reason() == "WorkerLost");
+  CHECK(lost.message() ==
+        "worker w0 is silent; the job has no worker left, and stands until there is one: start "
+        "strata-worker");
+  CHECK(cluster.told() == "NoProgress job; ");
+  CHECK(absl::StrContains(cluster.First().known_by(), "; the job has no worker"));
+  CHECK(cluster.First().remedy() == "start strata-worker; see why the one before has ended");
+}
+
 TEST_CASE("a trouble of a node is told while it lasts, with its text", "[concerns]") {
   Cluster cluster;
   cluster.Pass(

@@ -1,3 +1,6 @@
+#include <string>
+
+#include "proto/core/zone.h"
 #include "tools/cli/arguments/argument_groups.h"
 #include "tools/cli/arguments/common_arguments.h"
 
@@ -22,6 +25,12 @@ void AddUp(CLI::App& app, CommandSet& commands) {
                  "the one GPU that a worker sees, if it sees exactly one)")
       ->delimiter(',')
       ->type_name("UUID,...");
+  up->add_option("--zones", o.zones,
+                 "zones, one for each server in order: copies of a shard lie in different ones "
+                 "(default: each server is a zone)")
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->check([](const std::string& zone) { return std::string(CheckZone(zone).message()); });
   up->add_option("--dir", o.dir, "where everything is kept")
       ->capture_default_str()
       ->type_name("DIR");

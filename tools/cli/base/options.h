@@ -82,6 +82,7 @@ struct UpOptions {
   uint32_t workers = 1;
   std::vector<std::string> devices;         // of each server; none: servers have no GPU
   std::vector<std::string> worker_devices;  // of each worker; none: workers look for one
+  std::vector<std::string> zones;           // of each server; none: each is a zone
   std::vector<std::string> data_roots;      // of all processes; none: jobs use any path
   bool insecure = false;                    // without TLS
   double timeout_seconds = 60;

@@ -87,7 +87,8 @@ absl::Status ClusterDir::WriteConfig(const ClusterConfig& config) const {
                      {"devices", config.devices},
                      {"workerDevices", config.worker_devices},
                      {"dataRoots", config.data_roots},
-                     {"insecure", config.insecure}};
+                     {"insecure", config.insecure},
+                     {"zones", config.zones}};
   return WriteTextFile(path_ + "/cluster.json", absl::StrCat(json.dump(2), "\n"));
 }
 
@@ -102,7 +103,8 @@ absl::StatusOr<ClusterConfig> ClusterDir::ReadConfig() const {
                          json->value("devices", std::vector<std::string>()),
                          json->value("workerDevices", std::vector<std::string>()),
                          json->value("dataRoots", std::vector<std::string>()),
-                         json->value("insecure", true)};
+                         json->value("insecure", true),
+                         json->value("zones", std::vector<std::string>())};
   } catch (const Json::exception&) {
     return absl::DataLossError(absl::StrCat(path, ": is damaged"));
   }

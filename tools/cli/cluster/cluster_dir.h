@@ -29,6 +29,7 @@ struct ClusterConfig {
   std::vector<std::string> worker_devices;  // of each worker; none: they look for one
   std::vector<std::string> data_roots;      // of all; none: jobs use any path
   bool insecure = false;                    // without TLS
+  std::vector<std::string> zones;           // of each server; none: each is a zone
 };
 
 // What runs.

@@ -197,6 +197,7 @@ absl::StatusOr<ClusterConfig> ConfigFor(const UpOptions& options) {
     config.data_roots.push_back(*std::move(absolute));
   }
   config.insecure = options.insecure;
+  config.zones = options.zones;
   return config;
 }
 
@@ -253,6 +254,11 @@ ExitCode RunUp(const UpOptions& options) {
   if (!options.devices.empty() && options.devices.size() != options.servers) {
     std::fprintf(stderr, "strata: --devices: %zu for %u servers; name one for each, or no list\n",
                  options.devices.size(), options.servers);
+    return kExitUsage;
+  }
+  if (!options.zones.empty() && options.zones.size() != options.servers) {
+    std::fprintf(stderr, "strata: --zones: %zu for %u servers; name one for each, or no list\n",
+                 options.zones.size(), options.servers);
     return kExitUsage;
   }
   if (!options.worker_devices.empty() && options.worker_devices.size() != options.workers) {

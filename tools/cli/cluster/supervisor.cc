@@ -33,6 +33,7 @@ struct Charge {
   uint32_t restarts = 0;
   std::string trouble;
   std::string device;  // --device; "": none
+  std::string zone;    // --zone; "": its name
 };
 
 std::string DescribeEnd(int wait_status) {
@@ -52,6 +53,7 @@ class Supervisor {
     for (uint32_t i = 0; status.ok() && i < config.servers; ++i) {
       status = Add(config, absl::StrCat("server-", i), "strata-server");
       if (status.ok() && i < config.devices.size()) charges_.back().device = config.devices[i];
+      if (status.ok() && i < config.zones.size()) charges_.back().zone = config.zones[i];
     }
     for (uint32_t i = 0; status.ok() && i < config.workers; ++i) {
       status = Add(config, absl::StrCat("worker-", i), "strata-worker");
@@ -146,6 +148,7 @@ class Supervisor {
     add({"--scheduler", address_, "--name", c.name, "--metrics-listen", "127.0.0.1:0"});
     if (c.name.rfind("server-", 0) == 0) add({"--listen", "127.0.0.1:0"});
     if (!c.device.empty()) add({"--device", c.device});
+    if (!c.zone.empty()) add({"--zone", c.zone});
     AddDataRoots(argv);
     return argv;
   }

@@ -96,6 +96,29 @@ TEST_CASE("a process that is killed comes back under its identity, and jobs go o
   CHECK(user.Strata("submit -f job.yaml --wait").exit_code == 0);
 }
 
+TEST_CASE("servers of up are in the zones that are named, one for each", "[up]") {
+  User user;
+  user.Up("--servers 2 --workers 1 --zones rack1,rack2");
+  const auto zones = [&user] {
+    std::map<std::string, std::string> found;
+    const Json status = Ask(user, "nodes");
+    for (const Json& node : status["nodes"]) {
+      if (node["zone"].is_string()) found[node["name"]] = node["zone"];
+    }
+    return found;
+  };
+  const std::map<std::string, std::string> named = {{"server-0", "rack1"}, {"server-1", "rack2"}};
+  CHECK(zones() == named);
+  // What dies comes back where it was.
+  const int pid = user.PidOf("server-1");
+  REQUIRE(kill(pid, SIGKILL) == 0);
+  testing::AwaitThat("server-1 is back", [&] { return Pids(user)["server-1"] != pid; });
+  CHECK(zones() == named);
+  CheckSays(user.Strata("up --dir more --servers 2 --zones rack1"), 2,
+            {"--zones: 1 for 2 servers; name one for each, or no list"});
+  CheckSays(user.Strata("up --dir more --servers 2 --zones rack1,,"), 2, {"--zones"});
+}
+
 TEST_CASE("--insecure does without, and says so", "[up]") {
   User user;
   const ProgramResult up = user.Up("--servers 1 --workers 1 --insecure");

@@ -85,9 +85,9 @@ class ShardRunner {
   // on the executor when that holds; may be null.
   void SetCopies(bool waits, std::optional<Step> committed, std::function<void()> done);
   void SetCommitted(Step step);
-  // Records of the copy before this one, in order; each into the log, then applied (Shard::Take).
-  // `bytes` holds what they point into. `done` is called on the executor, once, with the first
-  // error.
+  // Records of the copy before this one, in order; each into the log, then applied (Shard::Take),
+  // as commits are when snapshots are late. `bytes` holds what they point into. `done` is called on
+  // the executor, once, with the first error; ABORTED: others came before all of these were taken.
   void Receive(std::vector<storage::LogRecordView> records, Buffer bytes,
                std::function<void(absl::Status)> done);
   // Does `work` with the shard itself, which nobody reads yet; then as Receive.
@@ -121,6 +121,13 @@ class ShardRunner {
     std::shared_ptr<PushCall> call;
     PushPart part;
   };
+  // Of the copy before this one; it sends more when this is answered.
+  struct Received {
+    std::vector<storage::LogRecordView> records;
+    Buffer bytes;
+    std::function<void(absl::Status)> done;
+    size_t taken = 0;
+  };
   struct AppliedWindow {
     std::shared_ptr<PushCall> call;
     Step step;  // the log's end then
@@ -141,6 +148,8 @@ class ShardRunner {
   // Answers a window that is applied here when all copies have it.
   void AnswerApplied(const std::shared_ptr<PushCall>& call, bool repeated);
   void AnswerCommitted();
+  void TakeReceived();
+  void EndReceived(absl::Status status);
   void ApplyReleased();
   void WatchHeld();
   void EndOverdue();
@@ -199,6 +208,7 @@ class ShardRunner {
   // Async: by task and window, what waits for copies. One that is sent again takes the place of
   // what it repeats.
   std::map<std::pair<uint64_t, uint64_t>, AppliedWindow> applied_;
+  std::optional<Received> received_;
   std::deque<HeldWindow> deferred_;  // async: windows that wait for snapshots to catch up
   bool retry_queued_ = false;
   bool watching_held_ = false;

@@ -1,5 +1,6 @@
 // ShardRunner: what waits for the shard's copies, and what comes of the copy before this one.
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "proto/core/mutation.h"
@@ -58,18 +59,33 @@ void ShardRunner::Receive(std::vector<storage::LogRecordView> records, Buffer by
                           std::function<void(absl::Status)> done) {
   Post([this, records = std::move(records), bytes = std::move(bytes), done = std::move(done)] {
     if (!closed_.ok()) return done(closed_);
+    // Who sends again waits for what it sent before no more.
+    EndReceived(absl::AbortedError("these entries were sent again while they waited for an image"));
     if (driver_.busy()) driver_.Served();
-    const Step before = shard_->clock();
-    absl::Status status;
-    for (const storage::LogRecordView& record : records) {
-      status = shard_->Take(record);
-      if (!status.ok()) break;
-    }
-    if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
-    if (status.ok() && !records.empty()) CommitWentThrough();
-    if (shard_->clock() != before) AnswerWaiting();
-    done(std::move(status));
+    received_ = Received{records, bytes, done};
+    TakeReceived();
   });
+}
+
+// Goes on until a snapshot is late: a backup keeps no more rows for it than a head does.
+void ShardRunner::TakeReceived() {
+  if (!received_) return;
+  const Step before = shard_->clock();
+  absl::Status status;
+  while (received_->taken < received_->records.size() && status.ok()) {
+    const bool late = driver_.NeedsPriority() && !STRATA_MUTATION("chain.backup_outruns_image");
+    if (late) break;  // RunDeferred comes back here
+    status = shard_->Take(received_->records[received_->taken++]);
+  }
+  if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
+  if (status.ok() && received_->taken > 0) CommitWentThrough();
+  if (shard_->clock() != before) AnswerWaiting();
+  if (!status.ok() || received_->taken == received_->records.size()) EndReceived(status);
+}
+
+void ShardRunner::EndReceived(absl::Status status) {
+  auto received = std::exchange(received_, std::nullopt);
+  if (received) received->done(std::move(status));
 }
 
 void ShardRunner::Do(std::function<absl::Status(Shard&)> work,

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
+#include "proto/core/mutation.h"
 #include "proto/core/position.h"
 #include "proto/job/checks/unknown_fields.h"
 #include "proto/runtime/base/timer.h"
@@ -128,9 +129,10 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
     Drop(earlier);
   }
   std::shared_ptr<ServerJob> open;
-  bool start = false, rejoins = false;
+  bool start = false, rejoins = false, leaving = false;
   {
     MutexLock lock(&mu_);
+    leaving = CopyLeaves(identity, slot) && !STRATA_MUTATION("chain.opened_while_removed");
     const auto it = entries_.find(slot);
     if (it == entries_.end()) {
       start = true;
@@ -145,7 +147,8 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
     // In the same folder: nothing of the copy before may still write there.
     StartOpening(directive, {}, Begins::kInOrder);
   } else if (start) {
-    StartOpening(directive, {}, Begins::kPassing);
+    // What removes the copy before it removes whatever is in its folder.
+    StartOpening(directive, {}, leaving ? Begins::kInOrder : Begins::kPassing);
   } else if (open != nullptr) {
     open->Follow(directive);
     const bool served = options_.service->Find(slot.job, slot.server) != nullptr;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -153,6 +154,11 @@ class JobKeeper {
   // and their files go.
   void DropUnnamed(const NodeDirective& directive);
   void DropCopy(JobSlot slot);
+  void RemoveCopyLater(const JobIdentity& identity, JobSlot slot, const std::string& root);
+  void RemoveLeftCopies(const JobIdentity& identity, JobId job, const std::string& root,
+                        const std::set<JobSlot>& named);
+  // Files in the slot's folder are being removed.
+  bool CopyLeaves(const JobIdentity& identity, JobSlot slot) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void Destroy(const JobIdentity& identity, std::shared_ptr<ServerJob> job);
   // Closes the job and has its files removed, or keeps them.
   void CloseJob(const ServerJobDirective& directive, const JobIdentity& identity);
@@ -191,6 +197,9 @@ class JobKeeper {
   };
   std::map<JobIdentity, Closing> closing_ ABSL_GUARDED_BY(mu_);
   std::map<JobSlot, EntryPtr> entries_ ABSL_GUARDED_BY(mu_);
+  std::multiset<JobSlot> leaving_ ABSL_GUARDED_BY(mu_);  // copies whose files are being removed
+  // Jobs whose copies of before were looked for; true: that goes on.
+  std::map<JobIdentity, bool> left_copies_ ABSL_GUARDED_BY(mu_);
   JobFolders folders_;
   JobWork work_;  // last: what it does uses all of the above
 };

@@ -2,7 +2,6 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -193,43 +192,6 @@ void JobKeeper::CloseJob(const ServerJobDirective& directive, const JobIdentity&
   removal.job = id;
   removal.told = RootOf(directive.storage_directory());
   PostRemoval(identity, removal);
-}
-
-void JobKeeper::DropUnnamed(const NodeDirective& directive) {
-  std::set<JobSlot> named;
-  std::set<std::pair<JobId, std::string>> jobs;
-  for (const ServerJobDirective& d : directive.server_jobs()) {
-    if (d.close() || !d.has_chain()) continue;
-    named.insert({JobId(d.job()), d.server_index()});
-    jobs.emplace(JobId(d.job()), d.job_uid());
-  }
-  for (const auto& [id, uid] : jobs) {
-    const auto is_copy = [&uid = uid](const Entry& entry) {
-      return entry.directive.has_chain() && entry.identity.job.text() == uid;
-    };
-    for (const JobSlot slot : SlotsOf(id, is_copy)) {
-      if (!named.contains(slot)) DropCopy(slot);
-    }
-  }
-}
-
-// R16: what was removed is dropped before it joins again.
-void JobKeeper::DropCopy(JobSlot slot) {
-  JobIdentity identity;
-  std::string root;
-  {
-    MutexLock lock(&mu_);
-    const auto it = entries_.find(slot);
-    if (it == entries_.end()) return;
-    identity = it->second->identity;
-    root = it->second->root;
-  }
-  LOG(INFO) << "copy_dropped job=" << slot.job.value << " server=" << slot.server;
-  Drop(slot);
-  work_.Post(QueueOf(identity), Begins::kInOrder, [root, identity, server = slot.server] {
-    const absl::Status s = RemoveCopy(root, identity, server);
-    LOG_IF(ERROR, !s.ok()) << "copy_stays " << Describe(identity) << " error=\"" << s << '"';
-  });
 }
 
 void JobKeeper::Quarantine(const JobIdentity& identity) {

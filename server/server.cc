@@ -25,6 +25,7 @@
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
+#include "server/copy_metrics.h"
 #include "server/data_service.h"
 #include "server/disk_room.h"
 #include "server/folder_lock.h"
@@ -410,6 +411,13 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   gauge("differing_contributions", "Repeated contributions that differ from the first.",
         mismatches);
   gauge("disk_errors", "Commits, cuts and reads that met an error of the disk.", disk);
+  std::vector<CopyView> copies;
+  for (const auto& job : jobs) {
+    if (!job->is_copy()) continue;
+    copies.push_back(
+        {job->plan().job, job->plan().server_index, job->copy_role(), job->Report().copy()});
+  }
+  AddCopyMetrics(copies, out);
   counter("sync_failures", "Calls to the scheduler that failed.",
           static_cast<double>(sync_failures_.load()));
   return out;

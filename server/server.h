@@ -19,6 +19,7 @@
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/runtime/transport/transport.h"
+#include "server/server_metric.h"
 #include "storage/gpu/backend.h"
 #include "storage/log/update_log.h"
 
@@ -90,14 +91,6 @@ struct ServerOptions {
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;
-};
-
-// A number for metrics.
-struct ServerMetric {
-  std::string name;  // strata_server_...; counters end in _total
-  std::string help;
-  double value = 0;
-  bool counter = false;
 };
 
 class Server {

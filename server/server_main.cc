@@ -63,7 +63,7 @@ struct Flags {
 std::vector<Metric> Collect(const server::Server& server) {
   std::vector<Metric> out;
   for (server::ServerMetric& m : server.Metrics()) {
-    out.push_back({std::move(m.name), std::move(m.help), m.value, m.counter});
+    out.push_back({std::move(m.name), std::move(m.help), m.value, m.counter, std::move(m.labels)});
   }
   return out;
 }

@@ -4,10 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
 #include "proto/wire/message_codec.h"
-#include "server/shard/update_record.h"
 #include "storage/log/format.h"
 
 namespace strata::server {
@@ -17,7 +15,7 @@ wire::ForwardEntryView ChainEntry::View(ShardId shard) const {
   return {shard, header, bytes.span().subspan(header.size()), crc32c};
 }
 
-ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, uint64_t segment, LogEnd end,
+ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, LogEnd end,
                              std::span<const std::span<const uint8_t>> parts) {
   size_t payload = 0;
   for (const auto& part : parts) payload += part.size();
@@ -30,127 +28,78 @@ ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, uint64_t segment,
   }
   auto entry = std::make_shared<ChainEntry>();
   entry->end = end;
-  entry->segment = segment;
   entry->bytes = out.Finish();
   const auto head = entry->bytes.span().first(storage::log::kRecordHeaderBytes);
   entry->crc32c = wire::ForwardCrc(head, entry->bytes.span().subspan(head.size()));
   return entry;
 }
 
-absl::StatusOr<storage::LogRecordView> RecordOf(const wire::ForwardEntryView& entry) {
-  const auto damaged = [&](const char* what) {
-    return absl::DataLossError(
-        absl::StrCat("entry of shard ", entry.shard.value, ": ", what, " is damaged"));
-  };
-  if (entry.header.size() != storage::log::kRecordHeaderBytes) return damaged("its header");
-  if (wire::ForwardCrc(entry.header, entry.payload) != entry.crc32c) return damaged("its content");
-  const auto record = storage::log::DecodeRecordHeader({}, entry.header.data());
-  if (!record || record->payload.bytes != entry.payload.size()) return damaged("its header");
-  return storage::LogRecordView{{}, record->header, entry.payload};
+std::deque<ChainEntries::Item>::const_iterator ChainEntries::Run::FirstAfter(LogEnd end) const {
+  return std::upper_bound(items.begin(), items.end(), end,
+                          [](LogEnd e, const Item& item) { return e < item.entry->end; });
 }
 
-absl::StatusOr<std::vector<ChainEntryPtr>> ReadChainEntries(storage::UpdateLog& log, ShardId shard,
-                                                            uint64_t segment, LogEnd after,
-                                                            LogEnd through, uint64_t most_bytes) {
-  std::vector<ChainEntryPtr> entries;
-  uint64_t bytes = 0;
-  LogEnd end = after;
-  const absl::Status enough = absl::CancelledError("enough");
-  const auto is_cut = [](const storage::LogHeader& header) {
-    return header.kind == static_cast<uint16_t>(RecordKind::kCut);
-  };
-  const auto wanted = [&](const storage::LogHeader& header) {
-    return header.shard == shard &&
-           (header.step.value > after.step || (is_cut(header) && header.step.value == after.step));
-  };
-  const uint64_t first = log.stats().first_segment;
-  absl::Status s = log.Replay(
-      std::max(segment, first), wanted, [&](const storage::LogRecordView& record) -> absl::Status {
-        const LogEnd cut = {record.header.step.value, record.header.window};
-        const EntryFit fit =
-            is_cut(record.header) ? FitOfCut(end, cut) : FitOfStep(end, record.header.step.value);
-        if (fit == EntryFit::kHave) return absl::OkStatus();  // written again after an error
-        if (fit == EntryFit::kGap) {
-          return absl::OutOfRangeError(
-              absl::StrCat("the log of shard ", shard.value, " does not go on after step ",
-                           end.step, ", cut ", end.cut, ", which the copy after this one has"));
-        }
-        end = is_cut(record.header) ? cut : LogEnd{end.step + 1, end.cut};
-        const std::span<const uint8_t> parts[] = {record.payload};
-        entries.push_back(MakeChainEntry(record.header, record.at.segment, end, parts));
-        bytes += entries.back()->bytes.size();
-        return bytes >= most_bytes || end >= through ? enough : absl::OkStatus();
-      });
-  if (!s.ok() && s != enough) return s;
-  if (entries.empty()) {
-    return absl::OutOfRangeError(absl::StrCat("the log of shard ", shard.value,
-                                              " has nothing after step ", after.step, ", cut ",
-                                              after.cut));
-  }
-  return entries;
+void ChainEntries::Run::Push(ChainEntryPtr entry) {
+  added += entry->bytes.size();
+  items.push_back({std::move(entry), added});
+}
+
+void ChainEntries::Run::PopFirst() {
+  if (items.empty()) return;
+  after = std::max(after, items.front().entry->end);
+  gone = items.front().bytes;
+  items.pop_front();
+}
+
+void ChainEntries::Run::Have(LogEnd end) {
+  while (!items.empty() && items.front().entry->end <= end) PopFirst();
 }
 
 void ChainEntries::Add(LogEnd before, ChainEntryPtr entry) {
-  if (before != through() && !STRATA_MUTATION("chain.entries_with_gaps")) return;
-  bytes_ += entry->bytes.size();
-  entries_.push_back(std::move(entry));
+  if (before != through() && !STRATA_MUTATION("chain.entries_with_gaps")) newest_ = Run(before);
+  newest_.Push(std::move(entry));
 }
 
-void ChainEntries::DropFirst() {
-  if (entries_.empty()) return;
-  after_ = std::max(after_, entries_.front()->end);
-  bytes_ -= entries_.front()->bytes.size();
-  entries_.pop_front();
-}
+void ChainEntries::DropFirst() { newest_.PopFirst(); }
 
-void ChainEntries::Have(LogEnd end) {
-  while (!entries_.empty() && entries_.front()->end <= end) DropFirst();
+void ChainEntries::Have(LogEnd committed, LogEnd end) {
+  read_.Have(end);
+  newest_.Have(committed);
 }
 
 void ChainEntries::Restart(LogEnd after) {
-  entries_.clear();
-  bytes_ = 0;
-  after_ = after;
+  read_ = Run(after);
+  newest_ = Run(after);
 }
 
 void ChainEntries::Take(LogEnd after, std::vector<ChainEntryPtr> entries) {
-  if (entries.empty() || (after_ <= after && after < through())) return;
-  if (after >= through() || entries.back()->end < after_) Restart(entries.back()->end);
-  while (!entries.empty() && entries.back()->end > after_) entries.pop_back();
-  for (auto it = entries.rbegin(); it != entries.rend(); ++it) {
-    bytes_ += (*it)->bytes.size();
-    entries_.push_front(*it);
-  }
-  after_ = after;
+  if (after != read_.through()) read_ = Run(after);
+  for (ChainEntryPtr& entry : entries) read_.Push(std::move(entry));
 }
 
-std::optional<std::vector<ChainEntryPtr>> ChainEntries::After(LogEnd end,
-                                                              uint64_t most_bytes) const {
-  if (end < after_ || end >= through()) {
-    return std::nullopt;
-  }
+std::optional<std::vector<ChainEntryPtr>> ChainEntries::After(LogEnd end, uint64_t most_bytes,
+                                                              size_t most) const {
+  if (!newest_.Has(end) && !read_.Has(end)) return std::nullopt;
+  const Run& run = newest_.Has(end) ? newest_ : read_;
   std::vector<ChainEntryPtr> out;
   uint64_t bytes = 0;
-  for (const ChainEntryPtr& entry : entries_) {
-    if (entry->end <= end) continue;
-    if (!out.empty() && bytes + entry->bytes.size() > most_bytes) break;
-    bytes += entry->bytes.size();
-    out.push_back(entry);
+  for (auto it = run.FirstAfter(end); it != run.items.end(); ++it) {
+    const uint64_t more = it->entry->bytes.size();
+    if (!out.empty() && (bytes + more > most_bytes || out.size() >= most)) break;
+    bytes += more;
+    out.push_back(it->entry);
   }
   return out;
 }
 
 uint64_t ChainEntries::BytesAfter(LogEnd end) const {
   uint64_t bytes = 0;
-  for (const ChainEntryPtr& entry : entries_) {
-    if (entry->end > end) bytes += entry->bytes.size();
+  for (const Run* run : {&read_, &newest_}) {
+    const auto first = run->FirstAfter(end);
+    const uint64_t before = first == run->items.begin() ? run->gone : std::prev(first)->bytes;
+    bytes += run->added - before;
   }
   return bytes;
-}
-
-std::optional<uint64_t> ChainEntries::first_segment() const {
-  if (entries_.empty()) return std::nullopt;
-  return entries_.front()->segment;
 }
 
 }  // namespace strata::server

@@ -1,5 +1,5 @@
-// Entries of a shard's log that the copy after this one lacks: in memory what was just appended,
-// read from the log what is older.
+// Entries of a shard's log that the copy after this one lacks: the newest stay in memory, and of
+// the older ones what was read from the log.
 #ifndef STRATA_SERVER_JOB_CHAIN_ENTRIES_H_
 #define STRATA_SERVER_JOB_CHAIN_ENTRIES_H_
 
@@ -11,22 +11,18 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
 #include "server/protocol/replica_chain.h"
 #include "storage/log/record.h"
-#include "storage/log/update_log.h"
 
 namespace strata::server {
 
 // As it is sent: a record's header as storage/FORMAT.md has it, for place 0, and its payload.
 struct ChainEntry {
   LogEnd end;
-  uint64_t segment = 0;  // of the log here
-  Buffer bytes;          // header, then payload
+  Buffer bytes;  // header, then payload
   uint32_t crc32c = 0;
 
   wire::ForwardEntryView View(ShardId shard) const;
@@ -34,49 +30,63 @@ struct ChainEntry {
 using ChainEntryPtr = std::shared_ptr<const ChainEntry>;
 
 // Copies the payload once.
-ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, uint64_t segment, LogEnd end,
+ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, LogEnd end,
                              std::span<const std::span<const uint8_t>> parts);
-// The record of an entry that arrived; points into it. DATA_LOSS: it does not check.
-absl::StatusOr<storage::LogRecordView> RecordOf(const wire::ForwardEntryView& entry);
 
-// Those of one shard after `after`, in order, up to `most_bytes` (one at least), of segments from
-// `segment` on. OUT_OF_RANGE: the log does not reach back so far. Reads files.
-absl::StatusOr<std::vector<ChainEntryPtr>> ReadChainEntries(storage::UpdateLog& log, ShardId shard,
-                                                            uint64_t segment, LogEnd after,
-                                                            LogEnd through, uint64_t most_bytes);
-
-// A run of entries without a gap; the log may have others before and after it. One thread at a
-// time.
+// Two runs of entries, each without a gap: the newest, up to the log's end, and those that were
+// read, which lie before. One thread at a time.
 class ChainEntries {
  public:
-  explicit ChainEntries(LogEnd after) : after_(after) {}
+  explicit ChainEntries(LogEnd after) : read_(after), newest_(after) {}
 
-  // `before`: where the log ended then. One that does not follow what is here is left to the log.
+  // `before`: where the log ended then. What the entry does not follow goes.
   void Add(LogEnd before, ChainEntryPtr entry);
-  // What the other copy has goes.
-  void Have(LogEnd end);
+  // Of the newest goes what every later copy has, of those that were read what the next one has.
+  void Have(LogEnd committed, LogEnd end);
   // Forgets all; what comes next follows `after`.
   void Restart(LogEnd after);
-  // Takes what was read after `after`: before what is here where it reaches that, else in its
+  // Takes what was read after `after`: behind what was read before if it follows that, else in its
   // place.
   void Take(LogEnd after, std::vector<ChainEntryPtr> entries);
-  // Drops the oldest one.
+  // Drops the oldest of the newest: they are in the log.
   void DropFirst();
 
-  // The entries after `end`, of which the log has some; nothing: the first of them is not here.
-  std::optional<std::vector<ChainEntryPtr>> After(LogEnd end, uint64_t most_bytes) const;
-  LogEnd after() const { return after_; }
-  LogEnd through() const { return entries_.empty() ? after_ : entries_.back()->end; }
-  bool empty() const { return entries_.empty(); }
-  uint64_t bytes() const { return bytes_; }
+  // The entries after `end`, of which the log has some, so many at most and one at least; nothing:
+  // the first of them is not here.
+  std::optional<std::vector<ChainEntryPtr>> After(LogEnd end, uint64_t most_bytes,
+                                                  size_t most) const;
+  // Of the newest.
+  LogEnd after() const { return newest_.after; }
+  LogEnd through() const { return newest_.through(); }
+  uint64_t bytes() const { return newest_.bytes(); }
+  // Of those that were read: up to where, and how many bytes are here.
+  LogEnd read_through() const { return read_.through(); }
+  uint64_t read_bytes() const { return read_.bytes(); }
+  // Bytes of what is here after `end`.
   uint64_t BytesAfter(LogEnd end) const;
-  // The log's first segment that has one of them; nothing: there is none.
-  std::optional<uint64_t> first_segment() const;
 
  private:
-  LogEnd after_;  // of the log's entries after it the first ones are here
-  std::deque<ChainEntryPtr> entries_;
-  uint64_t bytes_ = 0;
+  struct Item {
+    ChainEntryPtr entry;
+    uint64_t bytes = 0;  // of all that the run ever had, up to and with it
+  };
+  struct Run {
+    explicit Run(LogEnd end) : after(end) {}
+    LogEnd through() const { return items.empty() ? after : items.back().entry->end; }
+    uint64_t bytes() const { return added - gone; }
+    bool Has(LogEnd end) const { return after <= end && end < through(); }
+    std::deque<Item>::const_iterator FirstAfter(LogEnd end) const;
+    void Push(ChainEntryPtr entry);
+    void PopFirst();
+    void Have(LogEnd end);
+
+    LogEnd after;  // of the log's entries after it the first ones are here
+    std::deque<Item> items;
+    uint64_t added = 0, gone = 0;
+  };
+
+  Run read_;
+  Run newest_;
 };
 
 }  // namespace strata::server

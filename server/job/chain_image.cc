@@ -17,9 +17,6 @@ wire::ForwardImageView ImageChunk::View(ShardId shard) const {
   return {shard, image, offset, data.span(), wire::ForwardCrc(data.span(), {}), bytes};
 }
 
-ImageSource::ImageSource(storage::File file, uint64_t image, uint64_t bytes)
-    : file_(std::move(file)), image_(image), bytes_(bytes) {}
-
 absl::StatusOr<std::unique_ptr<ImageSource>> ImageSource::Open(const std::string& folder,
                                                                ShardId shard) {
   const auto images = ListImages(folder);
@@ -31,16 +28,17 @@ absl::StatusOr<std::unique_ptr<ImageSource>> ImageSource::Open(const std::string
     const auto bytes = file->Size();
     if (!bytes.ok()) return bytes.status();
     const uint64_t drawn = IdSource::System()->Draw().low;
-    return std::unique_ptr<ImageSource>(new ImageSource(*std::move(file), drawn | 1, *bytes));
+    return std::unique_ptr<ImageSource>(
+        new ImageSource(*std::move(file), {drawn | 1, *bytes, {name.clock.value, 0}}));
   }
   return absl::NotFoundError(absl::StrCat("no base image of shard ", shard.value, " in ", folder));
 }
 
 absl::StatusOr<ImageChunk> ImageSource::Read(uint64_t offset) {
-  if (offset >= bytes_) offset = 0;
-  BufferBuilder out(std::min(kChunkBytes, bytes_ - offset));
+  if (offset >= sending_.bytes) offset = 0;
+  BufferBuilder out(std::min(kChunkBytes, sending_.bytes - offset));
   if (absl::Status s = file_.ReadAt(offset, out.span()); !s.ok()) return s;
-  return ImageChunk{image_, offset, bytes_, out.Finish()};
+  return ImageChunk{sending_.image, offset, sending_.bytes, out.Finish()};
 }
 
 ImageReceiver::~ImageReceiver() {

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
+#include "server/protocol/replica_chain.h"
 #include "storage/io/file_io.h"
 
 namespace strata::server {
@@ -25,6 +27,13 @@ struct ImageChunk {
   wire::ForwardImageView View(ShardId shard) const;
 };
 
+// Of an image that is being sent: its number, how long it is, and where the log goes on from it.
+struct ImageSending {
+  uint64_t image = 0;
+  uint64_t bytes = 0;
+  LogEnd at;
+};
+
 // The newest image of a shard; a file that is removed meanwhile is read on. One thread at a time.
 class ImageSource {
  public:
@@ -35,15 +44,14 @@ class ImageSource {
                                                            ShardId shard);
   absl::StatusOr<ImageChunk> Read(uint64_t offset);
 
-  uint64_t image() const { return image_; }
-  uint64_t bytes() const { return bytes_; }
+  const ImageSending& sending() const { return sending_; }
   const std::string& path() const { return file_.path(); }
 
  private:
-  ImageSource(storage::File file, uint64_t image, uint64_t bytes);
+  ImageSource(storage::File file, const ImageSending& sending)
+      : file_(std::move(file)), sending_(sending) {}
   storage::File file_;
-  const uint64_t image_;
-  const uint64_t bytes_;
+  const ImageSending sending_;
 };
 
 // Where parts are put together. One thread at a time.

@@ -7,6 +7,7 @@
 
 #include "proto/runtime/base/failpoints.h"
 #include "proto/wire/message_codec.h"
+#include "proto/wire/message_limits.h"
 #include "server/job/peer_watch.h"
 
 namespace strata::server {
@@ -20,6 +21,7 @@ ChainLink::ChainLink(Options options, std::vector<LogEnd> ends, std::vector<LogE
   for (size_t i = 0; i < ends.size(); ++i) {
     Shard& shard = shards_.emplace_back(ends[i]);
     shard.empty = i < empty.size() && empty[i];
+    readers_.emplace_back();
     shard.told = committed[i];
   }
 }
@@ -76,8 +78,8 @@ bool ChainLink::Configure(const ChainDirective& directive) {
       address_ = copy.data_address();
       channel_ = ConnectToCopy(*options_.transport, copy);
       for (Shard& shard : shards_) {
-        shard.source.reset();
-        shard.chunk.reset();
+        StopSending(shard);
+        if (c.next != before.next) shard.needs_image = false;
       }
     }
   }
@@ -93,11 +95,12 @@ void ChainLink::Appended(size_t shard, const storage::LogHeader& header, storage
     wanted = !chain_.configuration().next.empty();
   }
   ChainEntryPtr entry;
-  if (wanted) entry = MakeChainEntry(header, at.segment, end, parts);
+  if (wanted) entry = MakeChainEntry(header, end, parts);
   {
     absl::MutexLock lock(&mu_);
     const LogEnd before = chain_.end(shard);
     chain_.Appended(shard, end);
+    shards_[shard].segments.Appended(before, at.segment);
     if (entry == nullptr || chain_.configuration().next.empty()) {
       shards_[shard].entries.Restart(end);  // read again from the log, where it is wanted
     } else {
@@ -242,29 +245,60 @@ bool ChainLink::Fill(const ReplicaChain::Call& call, Out& out) {
   const bool waits = call.wait || (!call.parts.empty() && c.place + 2 < c.members);
   fields.wait_ms = waits ? static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)) : 0;
   uint64_t bytes = 0;
-  for (const ReplicaChain::Part& part : call.parts) {
-    if (part.image) {
+  const size_t n = call.parts.size();
+  for (size_t k = 0; k < n; ++k) {  // each call begins with another shard
+    const ReplicaChain::Part& part = call.parts[(call.id + k) % n];
+    if (part.image || shards_[part.shard].needs_image) {
       FillImage(part, out);
       continue;
     }
-    if (bytes >= kCallBytes) continue;  // with the next one
-    auto entries = shards_[part.shard].entries.After(part.after, kCallBytes - bytes);
+    auto entries =
+        shards_[part.shard].entries.After(part.after, kCallBytes / n, wire::kMaxForwarded / n);
     if (!entries) {
+      chain_.SetReady(part.shard, false);
       Read(part.shard, part.after);
       continue;
     }
+    ReadAhead(part.shard, part.after);
+    if (entries->front()->bytes.size() > kCallBytes) {
+      if (bytes == 0) bytes += FillPart(part.shard, std::move(entries->front()), out);
+      continue;
+    }
     for (ChainEntryPtr& entry : *entries) {
+      if (bytes > 0 && bytes + entry->bytes.size() > kCallBytes) break;  // with the next one
       bytes += entry->bytes.size();
       out.message.entries.push_back(entry->View(options_.shards[part.shard]));
       out.entries.push_back(std::move(entry));
     }
   }
-  return call.parts.empty() || !out.entries.empty() || !out.chunks.empty();
+  return call.parts.empty() || !out.entries.empty() || !out.parts.empty() || !out.chunks.empty();
+}
+
+uint64_t ChainLink::FillPart(size_t shard, ChainEntryPtr entry, Out& out) {
+  Shard& s = shards_[shard];
+  const LogEnd of = entry->end;
+  if (s.part_of != of) s.part_at = 0;
+  s.part_of = of;
+  auto part = EntryPart::From(std::move(entry), s.part_at, kCallBytes);
+  const uint64_t bytes = part->bytes;
+  sent_parts_[out.call].push_back({shard, of, s.part_at + bytes});
+  out.parts.emplace_back(shard, std::move(part));
+  return bytes;
+}
+
+// Not arrived, or refused: the record is sent from its beginning again.
+void ChainLink::PartsAnswered(uint64_t call, bool arrived) {
+  const auto sent = sent_parts_.extract(call);
+  if (sent.empty()) return;
+  for (const SentPart& part : sent.mapped()) {
+    Shard& shard = shards_[part.shard];
+    if (shard.part_of == part.of) shard.part_at = arrived ? part.next : 0;
+  }
 }
 
 bool ChainLink::FillImage(const ReplicaChain::Part& part, Out& out) {
   Shard& shard = shards_[part.shard];
-  const bool mine = shard.source != nullptr && part.next.image == shard.source->image();
+  const bool mine = shard.sending && part.next.image == shard.sending->image;
   const uint64_t offset = mine ? part.next.image_bytes : 0;
   if (!shard.chunk || shard.chunk->offset != offset) {
     ReadImage(part.shard, offset);
@@ -278,6 +312,9 @@ bool ChainLink::FillImage(const ReplicaChain::Part& part, Out& out) {
 void ChainLink::Send(Out out) {
   const uint64_t call = out.call;
   if (absl::Status s = Failpoint("server.chain.forward"); !s.ok()) return Answered(call, s);
+  for (const auto& [shard, part] : out.parts) {
+    out.message.entries.push_back(part->View(options_.shards[shard]));
+  }
   auto bytes = wire::EncodeForwardRequest(out.message);
   if (!bytes.ok()) {
     LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
@@ -309,6 +346,7 @@ void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return;
+    PartsAnswered(call, message.ok());
     if (message.ok() && message->chain_epoch == chain_.configuration().epoch) {
       std::vector<std::optional<NextEnd>> next(shards_.size());
       for (const wire::ForwardEnd& end : message->ends) {
@@ -325,13 +363,13 @@ void ChainLink::Answered(uint64_t call, const absl::StatusOr<Buffer>& reply) {
       backoff_.OnSuccess();
       for (size_t i = 0; i < shards_.size(); ++i) {
         const auto told = chain_.next(i);
-        if (!told || told->empty) continue;
+        if (told && told->empty) shards_[i].needs_image = false;
+        if (!told || told->empty || shards_[i].needs_image) continue;
         // What the copies after the next one lack may be asked of this one (R7).
-        shards_[i].entries.Have(std::min(told->committed, chain_.end(i)));
+        shards_[i].entries.Have(std::min(told->committed, chain_.end(i)), told->end);
         shards_[i].refused = 0;
         shards_[i].damage.clear();
-        shards_[i].source.reset();
-        shards_[i].chunk.reset();
+        StopSending(shards_[i]);
       }
     } else {
       chain_.Broken(call);

@@ -31,6 +31,8 @@
 #include "proto/wire/message.h"
 #include "server/job/chain_entries.h"
 #include "server/job/chain_image.h"
+#include "server/job/chain_reader.h"
+#include "server/job/entry_parts.h"
 #include "server/protocol/replica_chain.h"
 #include "server/snapshot/pace.h"
 #include "storage/log/record.h"
@@ -54,18 +56,19 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
     Executor* disk = nullptr;
     storage::UpdateLog* log = nullptr;
     uint64_t image_bytes_per_second = 0;  // 0: no limit
+    // Of log, for a copy that is no member yet, beside twice the bytes of its images.
+    uint64_t most_kept_bytes = uint64_t{1} << 30;
     // Every copy has the shard's entries up to there; from any thread, not after Close.
     std::function<void(size_t shard, LogEnd committed)> committed;
-    // The next copy needs an image, and there is none.
-    std::function<void(size_t shard)> want_image;
+    std::function<void(size_t shard)> want_image;  // there is none for the next copy
   };
-  // Of entries that the next copy lacks so many bytes stay in memory; older ones are read again.
+  // Of entries that the next copy lacks so many bytes stay in memory, of all shards.
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
-  // Of a call; one entry may be larger.
-  static constexpr uint64_t kCallBytes = uint64_t{2} << 20;
+  // Of older ones so many are read at a time; at most twice that is in memory.
+  static constexpr uint64_t kReadBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kCallBytes = uint64_t{16} << 20;     // what is longer goes in parts
   static constexpr absl::Duration kWait = absl::Seconds(1);      // a reply is held so long
   static constexpr absl::Duration kPatience = absl::Seconds(5);  // beyond that
-
   // Between a broken call and the next one.
   static constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
   static constexpr absl::Duration kLastPause = absl::Milliseconds(500);
@@ -84,8 +87,7 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   // A record is in the log here.
   void Appended(size_t shard, const storage::LogHeader& header, storage::LogPosition at,
                 std::span<const std::span<const uint8_t>> parts, LogEnd end);
-  // The shard has its image.
-  void Loaded(size_t shard, LogEnd end);
+  void Loaded(size_t shard, LogEnd end);  // it has its image
   // A newer base image of the shard is there than any that was sent before.
   void ImageWritten(size_t shard);
   // Bytes of the image that a shard receives.
@@ -97,14 +99,20 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   // Answers with what is here, when all that is in the log now is committed or at `deadline`.
   void Answer(const wire::ServerState& state, bool wait, absl::Time deadline, DataReply reply);
 
+  LogEnd end(size_t shard) const;
   LogEnd committed(size_t shard) const;
   bool empty(size_t shard) const;
-  // Log segments before it may go, as far as the next copy is concerned.
-  uint64_t TrimBefore() const;
+  // The image that the shard was made of, or is being; 0: of none since this was opened.
+  uint64_t image(size_t shard) const;
+  // Log segments before it may go: `before`, or one that the next copy needs. A copy that is no
+  // member and needs more than may be kept begins anew.
+  uint64_t TrimBefore(uint64_t before);
   void Report(CopyReport& report) const;
   // Images that the next copy could not load, by file.
   void ReportImages(ServerJobReport& report) const;
-  // OK, or why this copy cannot go on: its log lost its end, or does not reach back far enough.
+  // "head", "middle", "tail", or "joining": it is no member yet.
+  std::string role() const;
+  // Why this copy cannot go on: its log lost its end.
   absl::Status trouble() const;
 
  private:
@@ -113,14 +121,25 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
     ChainEntries entries;
     bool empty = false;  // waits for an image
     uint64_t image = 0, image_bytes = 0;
-    bool reading = false;
     LogEnd told;  // as committed
-    std::unique_ptr<ImageSource> source;
+    ChainSegments segments;
+    bool reading = false;
+    bool needs_image = false;             // the log does not reach back to the next copy's end
+    uint64_t newest_image_bytes = 0;      // of the last one that was sent
+    std::unique_ptr<ImageSource> source;  // null while a part is read
+    std::optional<ImageSending> sending;
     std::optional<ImageChunk> chunk;  // read, not sent yet
     std::string file;                 // that was sent last
     uint32_t refused = 0;             // in a row
     bool renews = false;              // that file was refused, and there is no newer one yet
     std::string damage;               // for people; empty: the next copy could load what it got
+    LogEnd part_of;                   // the entry that goes in parts,
+    uint64_t part_at = 0;             // and what the next copy has of it
+  };
+  struct SentPart {
+    size_t shard = 0;
+    LogEnd of;
+    uint64_t next = 0;  // begins there
   };
   struct Held {
     std::vector<LogEnd> until;  // by shard
@@ -133,6 +152,7 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
     wire::ForwardRequestView message;
     std::vector<ChainEntryPtr> entries;
     std::vector<ImageChunk> chunks;
+    std::vector<std::pair<size_t, std::unique_ptr<EntryPart>>> parts;  // by shard
     std::shared_ptr<DataChannel> channel;
   };
   // What is to be done without the lock.
@@ -145,9 +165,16 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   void Pump();
   void Collect(Work& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Fill(const ReplicaChain::Call& call, Out& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t FillPart(size_t shard, ChainEntryPtr entry, Out& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PartsAnswered(uint64_t call, bool arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FillImage(const ReplicaChain::Part& part, Out& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Read(size_t shard, LogEnd after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ReadNow(size_t shard, LogEnd after, LogEnd through);
+  void ReadAhead(size_t shard, LogEnd after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReadNow(size_t shard, uint64_t segment, LogEnd after, LogEnd through);
+  void NeedImage(size_t shard, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<uint64_t> NeededBy(size_t shard) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  bool GivesUp(uint64_t needed, uint64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void StopSending(Shard& shard);
   void ReadImage(size_t shard, uint64_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReadImageNow(size_t shard, uint64_t offset);
   void Send(Out out);
@@ -168,6 +195,8 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   ChainDirective directive_ ABSL_GUARDED_BY(mu_);
   ReplicaChain chain_ ABSL_GUARDED_BY(mu_);
   std::vector<Shard> shards_ ABSL_GUARDED_BY(mu_);
+  std::vector<ChainReader> readers_;  // by shard; touched by the disk's work alone
+  std::map<uint64_t, std::vector<SentPart>> sent_parts_ ABSL_GUARDED_BY(mu_);  // by call
   std::vector<Held> held_ ABSL_GUARDED_BY(mu_);
   std::string address_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<DataChannel> channel_ ABSL_GUARDED_BY(mu_);

@@ -12,27 +12,57 @@
 namespace strata::server {
 
 void ChainLink::Read(size_t shard, LogEnd after) {
-  chain_.SetReady(shard, false);
-  disk_->Post(
-      [this, shard, after, through = chain_.end(shard)] { ReadNow(shard, after, through); });
+  Shard& s = shards_[shard];
+  if (std::exchange(s.reading, true)) return;
+  disk_->Post([this, shard, segment = s.segments.From(after), after, through = s.entries.after()] {
+    ReadNow(shard, segment, after, through);
+  });
 }
 
-void ChainLink::ReadNow(size_t shard, LogEnd after, LogEnd through) {
-  auto entries = ReadChainEntries(*options_.log, options_.shards[shard], 0, after, through,
-                                  kMostBytes / (2 * options_.shards.size()));
+// While what was read before, from `after` on, is on its way.
+void ChainLink::ReadAhead(size_t shard, LogEnd after) {
+  const ChainEntries& entries = shards_[shard].entries;
+  if (after >= entries.after() || entries.read_through() >= entries.after()) return;
+  if (entries.read_bytes() <= kReadBytes / shards_.size()) Read(shard, entries.read_through());
+}
+
+void ChainLink::ReadNow(size_t shard, uint64_t segment, LogEnd after, LogEnd through) {
+  auto entries = readers_[shard].Read(*options_.log, options_.shards[shard], segment, after,
+                                      through, kReadBytes / options_.shards.size());
   {
     absl::MutexLock lock(&mu_);
+    shards_[shard].reading = false;
+    const auto next = chain_.next(shard);
+    const bool wants = next && !next->empty && next->end == after;
     if (entries.ok()) {
-      shards_[shard].entries.Take(after, *std::move(entries));  // what follows is read, too
+      shards_[shard].entries.Take(after, *std::move(entries));
+      chain_.SetReady(shard, true);
+    } else if (absl::IsOutOfRange(entries.status())) {
+      if (wants) NeedImage(shard, entries.status());  // else it asks again for what it wants now
       chain_.SetReady(shard, true);
     } else {
-      if (absl::IsOutOfRange(entries.status())) trouble_ = entries.status();
       LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
                  << " next=retry error=\"" << entries.status() << '"';
       ReadyAt(shard, options_.timer->Now() + kLastPause);
     }
   }
   Pump();
+}
+
+// It is no fault of this copy's. The next one hears it by an image that it did not ask for, and
+// says that it is of no use (ServerJob::TakeImage): it is made anew.
+void ChainLink::NeedImage(size_t shard, const absl::Status& why) {
+  StopSending(shards_[shard]);
+  if (std::exchange(shards_[shard].needs_image, true)) return;
+  LOG(WARNING) << "copy_needs_image job=" << options_.job.value
+               << " server=" << options_.server_index << " shard=" << options_.shards[shard].value
+               << " reason=\"" << why.message() << '"';
+}
+
+void ChainLink::StopSending(Shard& shard) {
+  shard.source.reset();
+  shard.sending.reset();
+  shard.chunk.reset();
 }
 
 void ChainLink::ReadImage(size_t shard, uint64_t offset) {
@@ -50,7 +80,8 @@ void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
     if (shards_[shard].refused >= kMostRefused) return;  // the shard is not ready any more
     if (shards_[shard].renews) s = absl::NotFoundError("a new base image is being written");
   }
-  if (s.ok() && (source == nullptr || offset == 0)) {
+  const bool opens = source == nullptr || offset == 0;
+  if (s.ok() && opens) {
     auto opened = ImageSource::Open(options_.folder, options_.shards[shard]);
     s = opened.status();
     source = opened.ok() ? *std::move(opened) : nullptr;
@@ -62,22 +93,26 @@ void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
     options_.want_image(shard);
   }
   const absl::Time now = options_.timer->Now();
-  {
-    absl::MutexLock lock(&mu_);
-    if (chunk.ok()) shards_[shard].file = source->path();
-    shards_[shard].source = std::move(source);
-    if (chunk.ok()) {
-      shards_[shard].chunk = *std::move(chunk);
-      ReadyAt(shard, std::max(now, pace_.Took(now, shards_[shard].chunk->data.size())));
-    } else {
-      if (!absl::IsNotFound(chunk.status())) {
-        LOG(ERROR) << "image_not_sent job=" << options_.job.value
-                   << " shard=" << options_.shards[shard].value << " next=retry error=\""
-                   << chunk.status() << '"';
-      }
-      ReadyAt(shard, now + kFirstPause);
-    }
+  absl::MutexLock lock(&mu_);
+  if (!opens && !shards_[shard].sending) return ReadyAt(shard, now);  // it was given up meanwhile
+  if (opens) shards_[shard].sending.reset();
+  if (chunk.ok()) shards_[shard].file = source->path();
+  if (opens && source != nullptr) {
+    shards_[shard].sending = source->sending();
+    shards_[shard].newest_image_bytes = source->sending().bytes;
   }
+  shards_[shard].source = std::move(source);
+  if (chunk.ok()) {
+    shards_[shard].chunk = *std::move(chunk);
+    ReadyAt(shard, std::max(now, pace_.Took(now, shards_[shard].chunk->data.size())));
+    return;
+  }
+  if (!absl::IsNotFound(chunk.status())) {
+    LOG(ERROR) << "image_not_sent job=" << options_.job.value
+               << " shard=" << options_.shards[shard].value << " next=retry error=\""
+               << chunk.status() << '"';
+  }
+  ReadyAt(shard, now + kFirstPause);
 }
 
 // The parts arrived whole, so what they make is damaged where it was read, or where it was written.
@@ -93,8 +128,7 @@ void ChainLink::ImagesRefused(const std::vector<ShardId>& shards, const absl::St
     Shard& shard = shards_[static_cast<size_t>(at - options_.shards.begin())];
     ++shard.refused;
     shard.renews = true;
-    shard.source.reset();
-    shard.chunk.reset();
+    StopSending(shard);
     shard.damage = absl::StrCat(
         "server ", to.server(), ", to which the base image ", shard.file, " of shard ", id.value,
         " was copied, could not load it (", why.message(), "); ",

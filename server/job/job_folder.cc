@@ -270,6 +270,18 @@ bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity) {
 
 uint64_t FolderBytes(const std::string& folder) { return BytesBelow(folder, FileSystem::Kernel()); }
 
+std::vector<uint32_t> CopiesIn(const std::string& root, const JobIdentity& identity) {
+  std::vector<uint32_t> out;
+  const std::string folder = JobFolder(root, identity);
+  for (const std::string& name : ListFolder(folder).value_or(std::vector<std::string>())) {
+    absl::string_view number = name;
+    uint32_t server = 0;
+    if (!absl::ConsumePrefix(&number, "server-") || !absl::SimpleAtoi(number, &server)) continue;
+    out.push_back(server);
+  }
+  return out;
+}
+
 absl::Status RemoveCopy(const std::string& root, const JobIdentity& identity, uint32_t server) {
   return RemoveTree(ShardsFolder(root, identity, server));
 }

@@ -124,6 +124,8 @@ bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity);
 // Bytes of the files below a folder, as far as they can be seen.
 uint64_t FolderBytes(const std::string& folder);
 
+// Of which of the job's servers there are copies.
+std::vector<uint32_t> CopiesIn(const std::string& root, const JobIdentity& identity);
 // Removes the copy of the shards of one of the job's servers. Missing is fine.
 absl::Status RemoveCopy(const std::string& root, const JobIdentity& identity, uint32_t server);
 // Removes the folder of this very job. Missing is fine. FAILED_PRECONDITION: what lies there says

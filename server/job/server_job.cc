@@ -316,7 +316,7 @@ void ServerJob::OnImage(size_t shard, absl::Status status) {
     ++images_written_;
     if (link_ != nullptr) link_->ImageWritten(shard);
     // What the copy after this one lacks stays.
-    if (link_ != nullptr) trim = std::min(trim, link_->TrimBefore());
+    if (link_ != nullptr) trim = link_->TrimBefore(trim);
     status = log_->Trim(trim);
     RemoveOldImages(folder_);
   }

@@ -30,6 +30,7 @@
 #include "proto/wire/message.h"
 #include "server/job/chain_image.h"
 #include "server/job/chain_link.h"
+#include "server/job/entry_parts.h"
 #include "server/job/job_folder.h"
 #include "server/job/opening.h"
 #include "server/job/peer_watch.h"
@@ -91,6 +92,8 @@ class ServerJob {
   bool is_head() const { return head_; }
   // Its shards have copies, on other servers or soon.
   bool is_copy() const { return link_ != nullptr; }
+  // Of a copy: what it is among them (ChainLink::role).
+  std::string copy_role() const { return link_->role(); }
   // Neighbours among the copies that are not reached.
   std::vector<PeerTrouble> peers() const {
     return watch_ == nullptr ? std::vector<PeerTrouble>() : watch_->Troubles();
@@ -187,6 +190,7 @@ class ServerJob {
   struct Forwarded;
   void TakeForwarded(const std::shared_ptr<Forwarded>& call);
   void TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call);
+  void RefuseImage(size_t shard, const std::shared_ptr<Forwarded>& call);
   absl::Status LoadReceived(size_t shard, Shard& rows);
   absl::Status CheckHead() const;
   void ReportCopy(ServerJobReport& report) const;
@@ -219,6 +223,7 @@ class ServerJob {
   std::atomic<uint64_t> map_epoch_;
   std::atomic<bool> head_{true};
   std::vector<std::unique_ptr<ImageReceiver>> receivers_;  // by shard, on its executor
+  std::vector<std::unique_ptr<EntryParts>> parts_;         // by shard, of a copy
   std::atomic<size_t> receiving_{0};                       // shards that have no image yet
   const std::shared_ptr<ChainLink> link_;                  // null: its shards have no copies
   const std::shared_ptr<PeerWatch> watch_;                 // null as well

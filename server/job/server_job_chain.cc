@@ -22,6 +22,7 @@ struct ServerJob::Forwarded {
   std::shared_ptr<void> memory;
   wire::ForwardRequestView request;
   std::vector<std::vector<storage::LogRecordView>> records;  // by shard
+  std::vector<EntryParts::Whole> wholes;                     // that came in parts
   std::vector<std::vector<size_t>> images;                   // by shard: indices into the request's
   std::function<void(absl::Status)> finish;
   std::atomic<size_t> parts{1};
@@ -58,6 +59,7 @@ std::shared_ptr<ChainLink> ServerJob::MakeLink(const OpenedJob& opened) {
   o.disk = options_.disk;
   o.log = log_.get();
   o.image_bytes_per_second = plan_.snapshot_bytes_per_second;
+  o.most_kept_bytes = plan_.log_bytes;
   o.committed = [this](size_t shard, LogEnd end) { runners_[shard]->SetCommitted(Step(end.step)); };
   o.want_image = [this](size_t shard) { WriteImage(shard); };
   std::vector<LogEnd> ends, committed;
@@ -69,6 +71,8 @@ std::shared_ptr<ChainLink> ServerJob::MakeLink(const OpenedJob& opened) {
     if (opened.recovered && !plan_.synchronous) known = LogEnd();
     committed.push_back(known);
     shard->WaitForCopies(Step(known.step));
+    parts_.push_back(std::make_unique<EntryParts>(
+        [memory = options_.memory](uint64_t bytes) { return memory->Take(bytes); }));
   }
   head_ = false;
   const std::vector<bool> empty(ends.size(), opened.empty);
@@ -199,9 +203,11 @@ void ServerJob::Forward(const Caller& caller, Buffer bytes, const wire::ForwardR
   for (const wire::ForwardEntryView& entry : request.entries) {
     const auto at = index(entry.shard);
     if (!at.ok()) return reply(at.status());
-    auto record = RecordOf(entry);
-    if (!record.ok()) return reply(record.status());
-    if (!link_->empty(*at)) call->records[*at].push_back(*record);
+    auto whole = parts_[*at]->Take(entry);
+    if (!whole.ok()) return reply(whole.status());
+    if (!*whole || link_->empty(*at)) continue;
+    call->records[*at].push_back((*whole)->record);
+    if ((*whole)->memory != nullptr) call->wholes.push_back(*std::move(*whole));
   }
   for (size_t i = 0; i < request.images.size(); ++i) {
     const auto at = index(request.images[i].shard);
@@ -238,7 +244,7 @@ void ServerJob::TakeForwarded(const std::shared_ptr<Forwarded>& call) {
 }
 
 void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) {
-  if (!link_->empty(shard)) return;  // it was sent twice
+  if (!link_->empty(shard)) return RefuseImage(shard, call);
   ++call->parts;
   runners_[shard]->Do(
       call->request.fields.chain_epoch,
@@ -258,6 +264,24 @@ void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) 
         return absl::OkStatus();
       },
       [call](absl::Status s) { call->End(std::move(s)); });
+}
+
+// One that was taken is sent twice where an answer was lost. Another one says that the log of the
+// copy before this one goes on behind what is here: this copy is of no use, and is made anew.
+void ServerJob::RefuseImage(size_t shard, const std::shared_ptr<Forwarded>& call) {
+  for (const size_t i : call->images[shard]) {
+    const wire::ForwardImageView& part = call->request.images[i];
+    if (part.offset != 0 || part.image == link_->image(shard)) continue;
+    const std::string why = absl::StrCat(
+        "shard ", part.shard.value, " is here up to step ", link_->end(shard).step,
+        ", and the log that it copies goes on later: the copy begins anew with a newer image");
+    {
+      absl::MutexLock lock(&mu_);
+      copy_trouble_ = absl::DataLossError(why);
+    }
+    ++call->parts;
+    return call->End(absl::FailedPreconditionError(why));
+  }
 }
 
 // 1 the image's rows, 2 an image of our own, which names a segment of the log here, 3 OPEN, when

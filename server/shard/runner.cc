@@ -267,6 +267,7 @@ void ShardRunner::Close(absl::Status status) {
     for (const auto& [id, held] : held_) held.call->Fail(status);
     for (const HeldWindow& window : deferred_) window.call->Fail(status);
     for (const auto& [window, applied] : applied_) applied.call->Fail(status);
+    EndReceived(status);
     waiting_.clear();
     held_.clear();
     deferred_.clear();

@@ -86,8 +86,9 @@ class ShardRunner {
   // (server/protocol/chain_handover.h). `done` is called on the executor when that holds.
   void GoBy(uint64_t chain_epoch, std::function<void()> done);
   // Records that the copy before this one sent under `chain_epoch`, in order; each into the log,
-  // then applied (Shard::Take). `bytes` holds what they point into. `done` is called on the
-  // executor, once, with the first error. FAILED_PRECONDITION: the shard goes by another epoch.
+  // then applied (Shard::Take), as commits are when snapshots are late. `bytes` holds what they
+  // point into. `done` is called on the executor, once, with the first error. FAILED_PRECONDITION:
+  // the shard goes by another epoch; ABORTED: others came before all of these were taken.
   void Receive(uint64_t chain_epoch, std::vector<storage::LogRecordView> records, Buffer bytes,
                std::function<void(absl::Status)> done);
   // Does `work` with the shard itself, which nobody reads yet; else as Receive.
@@ -122,6 +123,13 @@ class ShardRunner {
     std::shared_ptr<PushCall> call;
     PushPart part;
   };
+  // Of the copy before this one; it sends more when this is answered.
+  struct Received {
+    std::vector<storage::LogRecordView> records;
+    Buffer bytes;
+    std::function<void(absl::Status)> done;
+    size_t taken = 0;
+  };
   struct AppliedWindow {
     std::shared_ptr<PushCall> call;
     Step step;  // the log's end then
@@ -144,6 +152,8 @@ class ShardRunner {
   void AnswerCommitted();
   void FollowCommitted();
   absl::Status CheckChain(uint64_t chain_epoch) const;
+  void TakeReceived();
+  void EndReceived(absl::Status status);
   void ApplyReleased();
   void WatchHeld();
   void EndOverdue();
@@ -205,6 +215,7 @@ class ShardRunner {
   // Async: by task and window, what waits for copies. One that is sent again takes the place of
   // what it repeats.
   std::map<std::pair<uint64_t, uint64_t>, AppliedWindow> applied_;
+  std::optional<Received> received_;
   std::deque<HeldWindow> deferred_;  // async: windows that wait for snapshots to catch up
   bool retry_queued_ = false;
   bool watching_held_ = false;

@@ -1,5 +1,6 @@
 // ShardRunner: what waits for the shard's copies, and what comes of the copy before this one.
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,10 @@ namespace strata::server {
 void ShardRunner::GoBy(uint64_t chain_epoch, std::function<void()> done) {
   Post([this, chain_epoch, done = std::move(done)] {
     if (!closed_.ok()) return;
+    if (chain_epoch != chain_epoch_) {
+      EndReceived(absl::FailedPreconditionError(absl::StrCat(
+          "shard ", id_.value, " goes by chain epoch ", chain_epoch, " meanwhile")));
+    }
     chain_epoch_ = chain_epoch;
     done();
   });
@@ -77,25 +82,46 @@ void ShardRunner::Receive(uint64_t chain_epoch, std::vector<storage::LogRecordVi
   Post([this, chain_epoch, records = std::move(records), bytes = std::move(bytes),
         done = std::move(done)] {
     if (absl::Status s = CheckChain(chain_epoch); !s.ok()) return done(std::move(s));
+    // Who sends again waits for what it sent before no more.
+    EndReceived(absl::AbortedError("these entries were sent again while they waited for an image"));
     if (driver_.busy()) driver_.Served();
-    const Step before = shard_->clock();
-    // The copy before this one waits for the log alone (R3): it is told before the last entry's
-    // rows are worked out.
-    bool told = false;
+    received_ = Received{records, bytes, done};
+    TakeReceived();
+  });
+}
+
+// Goes on until a snapshot is late: a backup keeps no more rows for it than a head does. The copy
+// before this one waits for the log alone (R3): it is told before the last entry's rows are worked
+// out.
+void ShardRunner::TakeReceived() {
+  if (!received_) return;
+  const Step before = shard_->clock();
+  bool told = false;
+  absl::Status status;
+  while (received_->taken < received_->records.size() && status.ok()) {
+    const bool late = driver_.NeedsPriority() && !STRATA_MUTATION("chain.backup_outruns_image");
+    if (late) break;  // RunDeferred comes back here
+    const storage::LogRecordView& record = received_->records[received_->taken++];
     const auto tell = [&] {
       told = true;
-      done(absl::OkStatus());
+      received_->done(absl::OkStatus());
     };
-    absl::Status status;
-    for (const storage::LogRecordView& record : records) {
-      status = &record == &records.back() ? shard_->Take(record, tell) : shard_->Take(record);
-      if (!status.ok()) break;
-    }
-    if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
-    if (status.ok() && !records.empty()) CommitWentThrough();
-    if (shard_->clock() != before) AnswerWaiting();
-    if (!told) done(std::move(status));
-  });
+    const bool last = received_->taken == received_->records.size();
+    status = last ? shard_->Take(record, tell) : shard_->Take(record);
+  }
+  if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
+  if (status.ok() && received_->taken > 0) CommitWentThrough();
+  if (shard_->clock() != before) AnswerWaiting();
+  if (told) {
+    received_.reset();
+  } else if (!status.ok() || received_->taken == received_->records.size()) {
+    EndReceived(status);
+  }
+}
+
+void ShardRunner::EndReceived(absl::Status status) {
+  auto received = std::exchange(received_, std::nullopt);
+  if (received) received->done(std::move(status));
 }
 
 void ShardRunner::Do(uint64_t chain_epoch, std::function<absl::Status(Shard&)> work,

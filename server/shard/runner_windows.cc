@@ -35,6 +35,7 @@ void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part
 
 void ShardRunner::RunDeferred() {
   if (!closed_.ok()) return;
+  TakeReceived();
   while (!deferred_.empty() && !driver_.NeedsPriority()) {
     HeldWindow window = std::move(deferred_.front());
     deferred_.pop_front();

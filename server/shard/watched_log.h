@@ -31,6 +31,10 @@ class WatchedLog final : public storage::UpdateLog {
   absl::Status Replay(uint64_t from_segment, const Filter& wanted, const Visitor& visit) override {
     return log_->Replay(from_segment, wanted, visit);
   }
+  absl::StatusOr<storage::LogPosition> ReadOn(storage::LogPosition from, const Filter& wanted,
+                                              const Taker& take) override {
+    return log_->ReadOn(from, wanted, take);
+  }
   absl::StatusOr<uint64_t> Rotate() override { return log_->Rotate(); }
   absl::Status Trim(uint64_t before_segment) override { return log_->Trim(before_segment); }
   storage::LogStats stats() const override { return log_->stats(); }

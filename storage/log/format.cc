@@ -168,18 +168,23 @@ std::optional<DecodedRecord> DecodeHeaderIn(LogPosition at, std::span<const uint
   return record;
 }
 
-std::optional<LogRecordView> DecodePayload(LogPosition at, const DecodedRecord& record,
-                                           std::span<const uint8_t> segment, uint32_t alignment) {
-  const auto all = segment.subspan(at.offset, RecordBytes(record.payload.bytes, alignment));
+std::optional<LogRecordView> CheckPayload(LogPosition at, const DecodedRecord& record,
+                                          std::span<const uint8_t> bytes) {
   const uint64_t summed = RecordBytes(record.payload.bytes);
-  const auto zeros = all.subspan(summed);
+  const auto zeros = bytes.subspan(summed);
   if (!std::all_of(zeros.begin(), zeros.end(), [](uint8_t b) { return b == 0; })) {
     return std::nullopt;
   }
-  const auto payload = all.first(summed).subspan(kRecordHeaderBytes);
+  const auto payload = bytes.first(summed).subspan(kRecordHeaderBytes);
   if (Crc32c(payload) != record.payload.crc && !STRATA_MUTATION("bsp.torn_record_replayed"))
     return std::nullopt;
   return LogRecordView{at, record.header, payload.first(record.payload.bytes)};
+}
+
+std::optional<LogRecordView> DecodePayload(LogPosition at, const DecodedRecord& record,
+                                           std::span<const uint8_t> segment, uint32_t alignment) {
+  return CheckPayload(at, record,
+                      segment.subspan(at.offset, RecordBytes(record.payload.bytes, alignment)));
 }
 
 }  // namespace strata::storage::log

@@ -78,7 +78,11 @@ std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* i
 // by as many bytes as it says.
 std::optional<DecodedRecord> DecodeHeaderIn(LogPosition at, std::span<const uint8_t> segment,
                                             uint32_t alignment);
-// Nothing unless the payload behind that header, and the zeros behind it, are undamaged.
+// Nothing unless the payload behind that header, and the zeros behind it, are undamaged. bytes: the
+// record's, all of them.
+std::optional<LogRecordView> CheckPayload(LogPosition at, const DecodedRecord& record,
+                                          std::span<const uint8_t> bytes);
+// The same of a record that lies at at.offset of `segment`.
 std::optional<LogRecordView> DecodePayload(LogPosition at, const DecodedRecord& record,
                                            std::span<const uint8_t> segment, uint32_t alignment);
 

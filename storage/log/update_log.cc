@@ -23,6 +23,7 @@
 #include "storage/log/opening.h"
 #include "storage/log/scan.h"
 #include "storage/log/segment_loader.h"
+#include "storage/log/segment_reader.h"
 #include "storage/log/segment_writer.h"
 
 namespace strata::storage {
@@ -43,6 +44,8 @@ class FileLog final : public UpdateLog {
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<LogPosition> Append(std::span<const LogEntry> entries) override;
   absl::Status Replay(uint64_t from_segment, const Filter& wanted, const Visitor& visit) override;
+  absl::StatusOr<LogPosition> ReadOn(LogPosition from, const Filter& wanted,
+                                     const Taker& take) override;
   absl::StatusOr<uint64_t> Rotate() override;
   absl::Status Trim(uint64_t before_segment) override;
   LogStats stats() const override;
@@ -73,6 +76,11 @@ class FileLog final : public UpdateLog {
                                             " is gone)"));
   }
   std::string PathOf(uint64_t segment) const { return SegmentPath(options_.directory, segment); }
+  absl::Status Trimmed(uint64_t segment, uint64_t oldest) const {
+    return absl::OutOfRangeError(absl::StrCat("segment ", segment, " of the update log in ",
+                                              options_.directory, " was trimmed; the oldest is ",
+                                              oldest));
+  }
   uint64_t last() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return sizes_.rbegin()->first; }
 
   // With the turn:
@@ -244,9 +252,7 @@ absl::Status FileLog::Replay(uint64_t from_segment, const Filter& wanted, const 
     sizes = sizes_;
   }
   if (from_segment != 0 && from_segment < sizes.begin()->first) {
-    return absl::OutOfRangeError(absl::StrCat("segment ", from_segment, " of the update log in ",
-                                              options_.directory, " was trimmed; the oldest is ",
-                                              sizes.begin()->first));
+    return Trimmed(from_segment, sizes.begin()->first);
   }
   for (auto it = sizes.lower_bound(from_segment); it != sizes.end(); ++it) {
     const auto [segment, size] = *it;
@@ -267,6 +273,32 @@ absl::Status FileLog::Replay(uint64_t from_segment, const Filter& wanted, const 
     if (*end != size) return DamagedFile(path, *end, "a record of the update log does not check");
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<LogPosition> FileLog::ReadOn(LogPosition from, const Filter& wanted,
+                                            const Taker& take) {
+  std::map<uint64_t, uint64_t> sizes;
+  {
+    MutexLock lock(&mu_);
+    sizes = sizes_;
+  }
+  const uint64_t oldest = sizes.begin()->first;
+  if (from.segment == 0) from = {oldest, 0};
+  if (from.segment < oldest) return Trimmed(from.segment, oldest);
+  for (auto it = sizes.lower_bound(from.segment); it != sizes.end(); ++it) {
+    const auto [segment, size] = *it;
+    if (segment != from.segment) from = {segment, 0};
+    auto reader = SegmentReader::Open(PathOf(segment), segment, size, files_);
+    if (absl::IsNotFound(reader.status())) {
+      const uint64_t first = stats().first_segment;
+      if (segment < first) return Trimmed(segment, first);
+    }
+    if (!reader.ok()) return reader.status();
+    const auto more = reader->Read(from.offset, wanted, take);
+    if (!more.ok()) return more.status();
+    if (!*more) return from;
+  }
+  return from;
 }
 
 void FileLog::AwaitTurn() {

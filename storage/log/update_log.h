@@ -99,6 +99,14 @@ class UpdateLog {
     return Replay(from_segment, nullptr, visit);
   }
 
+  // Calls `take` for every such record from `from` on (offset 0: the segment's first one; segment
+  // 0: the oldest), until it returns false, and returns the place behind the last record that was
+  // passed, from which a later call goes on. Reads in large pieces. Errors are Replay's; one of
+  // `take` ends it as well.
+  using Taker = std::function<absl::StatusOr<bool>(const LogRecordView&)>;
+  virtual absl::StatusOr<LogPosition> ReadOn(LogPosition from, const Filter& wanted,
+                                             const Taker& take) = 0;
+
   // Ends the current segment (if it has a record) and returns the number of the one that the next
   // record goes to: what a base image notes before it starts.
   virtual absl::StatusOr<uint64_t> Rotate() = 0;

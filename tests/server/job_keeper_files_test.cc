@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
@@ -269,6 +270,37 @@ TEST_CASE("what a later generation has is not replaced by an earlier one", "[kee
   f.job().set_was_open(false);
   f.keeper->Follow(f.directive);
   CHECK(f.Settled().state() == ServerJobReport::OPEN);
+}
+
+TEST_CASE(
+    "copies that were taken from this server while it was away are removed, once it hears of "
+    "the job",
+    "[keeper][chain]") {
+  Fixture f;
+  f.directive = TwoCopies("log-a");
+  f.keeper->Follow(f.directive);
+  f.Await([&] {
+    const auto reports = f.keeper->Reports();
+    return reports[0].state() == ServerJobReport::OPEN &&
+           reports[1].state() == ServerJobReport::OPEN;
+  });
+  const std::string root = f.folder.path() + "/s";
+  CHECK(CopiesIn(root, kIdentity).size() == 2);
+  f.Restart();
+  CHECK(f.Looked().state() == ServerJobReport::KEPT);
+  CHECK(CopiesIn(root, kIdentity).size() == 2);  // nobody has said anything yet
+  f.directive.mutable_server_jobs()->DeleteSubrange(0, 1);
+  f.job().set_was_open(true);
+  f.keeper->Follow(f.directive);
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  f.Await([&] { return CopiesIn(root, kIdentity) == std::vector<uint32_t>{1}; });
+  CHECK(std::filesystem::exists(ShardsFolder(root, kIdentity, 1) + "/generation-1/OPEN"));
+  // Named again, it begins with nothing.
+  f.directive = TwoCopies("log-a");
+  for (ServerJobDirective& d : *f.directive.mutable_server_jobs()) d.set_was_open(true);
+  f.keeper->Follow(f.directive);
+  f.Await([&] { return f.keeper->Reports()[0].state() != ServerJobReport::OPENING; });
+  CHECK(f.keeper->Reports()[0].state() == ServerJobReport::LOST);
 }
 
 }  // namespace

@@ -347,6 +347,38 @@ TEST_CASE("removing that hangs is told of until it is done; the same job opens a
   CHECK_FALSE(std::filesystem::exists(f.Folder()));
 }
 
+TEST_CASE("a copy that is named again while its files are removed opens when they are gone",
+          "[keeper][hang][chain]") {
+  Fixture f;
+  f.directive = TwoCopies("log-a");
+  f.keeper->Follow(f.directive);
+  const auto open = [&] {
+    const auto reports = f.keeper->Reports();
+    return std::count_if(reports.begin(), reports.end(),
+                         [](const auto& r) { return r.state() == ServerJobReport::OPEN; });
+  };
+  f.Await([&] { return open() == 2; });
+  const std::string folder = ShardsFolder(f.folder.path() + "/s", kIdentity, 0);
+  Hang files(folder);
+  NodeDirective without = f.directive;
+  without.mutable_server_jobs()->DeleteSubrange(0, 1);
+  f.keeper->Follow(without);
+  files->AwaitHung(1);
+  NodeDirective again = TwoCopies("log-later");
+  *again.mutable_server_jobs(1) = f.directive.server_jobs(1);
+  f.keeper->Follow(again);
+  f.timer.Advance(2 * JobWork::kPatience);
+  f.keeper->Tend();
+  const auto reports = f.keeper->Reports();
+  REQUIRE(reports.size() == 2);
+  CHECK(reports[0].state() == ServerJobReport::OPENING);
+  REQUIRE(reports[0].troubles_size() == 1);
+  CHECK(absl::StrContains(reports[0].troubles(0).message(), "what is next waits for them"));
+  files->Release();
+  f.Await([&] { return open() == 2; });
+  CHECK(std::filesystem::exists(folder + "/generation-1/OPEN"));
+}
+
 TEST_CASE("a process begins while what it kept hangs, and tells of it", "[keeper][hang]") {
   Fixture f;
   const std::string far = f.folder.path() + "/far";

@@ -39,6 +39,23 @@ class MemoryLog : public storage::UpdateLog {
     }
     return absl::OkStatus();
   }
+  absl::StatusOr<storage::LogPosition> ReadOn(storage::LogPosition from, const Filter& wanted,
+                                              const Taker& take) override {
+    if (from.segment != 0 && from.segment < first_) {
+      return absl::OutOfRangeError("the segment was trimmed");
+    }
+    for (size_t i = 0; i < records_.size(); ++i) {
+      const Record& r = records_[i];
+      const storage::LogPosition at{r.segment, i};
+      if (at < from) continue;
+      from = {r.segment, i + 1};
+      if (wanted != nullptr && !wanted(r.header)) continue;
+      const auto more = take({at, r.header, r.payload});
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+    }
+    return from;
+  }
   absl::StatusOr<uint64_t> Rotate() override { return ++segment_; }
   absl::Status Trim(uint64_t before) override {
     first_ = std::max(first_, std::min(before, segment_));

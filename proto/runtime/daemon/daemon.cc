@@ -84,11 +84,15 @@ class Collector {
       } else {
         value.gauge.value = m.value;
       }
-      families.push_back(
-          {m.name,
-           m.help,
-           m.counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
-           {value}});
+      for (const auto& [name, is] : m.labels) value.label.push_back({name, is});
+      if (families.empty() || families.back().name != m.name) {
+        families.push_back(
+            {m.name,
+             m.help,
+             m.counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
+             {}});
+      }
+      families.back().metric.push_back(value);
     }
     return prometheus::TextSerializer().Serialize(families);
   }

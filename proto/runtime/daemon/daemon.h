@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,12 +37,14 @@ struct DaemonOptions {
 // where the machine or another process did not let it.
 int DaemonExitCode(const absl::Status& end);
 
-// A number as a scrape shows it. Counters only grow.
+// A number as a scrape shows it. Counters only grow. Those of one name differ in labels, and stand
+// one after the other.
 struct Metric {
   std::string name;  // strata_..., base units; counters end in _total
   std::string help;
   double value = 0;
   bool counter = false;
+  std::vector<std::pair<std::string, std::string>> labels = {};
 };
 
 // Made first in main, on the main thread, before any other thread: signals are blocked in all of

@@ -117,14 +117,15 @@ std::optional<ChainChange> MakeFull(const ChainRecord& now, const ChainFacts& fa
 // As the last member sees the one that it copies to.
 bool IsNearlyThere(const CopyReport& last, bool bsp) {
   if (last.ends().empty()) return false;
+  bool few_steps = true;
   for (const CopyEnd& end : last.ends()) {
     const auto next =
         std::find_if(last.next_ends().begin(), last.next_ends().end(),
                      [&end](const CopyEnd& other) { return other.shard() == end.shard(); });
     if (next == last.next_ends().end()) return false;
-    if (bsp && next->step() + kSmallLagSteps < end.step()) return false;
+    few_steps = few_steps && next->step() + kSmallLagSteps >= end.step();
   }
-  return bsp || last.lag_bytes() <= kSmallLagBytes;
+  return (bsp && few_steps) || last.lag_bytes() <= kSmallLagBytes;
 }
 
 std::optional<ChainChange> TakeIn(const ChainRecord& now, const ChainFacts& facts) {

@@ -58,8 +58,8 @@ struct ChainChange {
   std::vector<std::string> failed = {};
 };
 
-// So little is missing that a copy becomes a member: in bsp steps of each shard, in asynchronous
-// modes bytes.
+// So little is missing that a copy becomes a member: bytes, or in bsp steps of each shard, which
+// may be long ones.
 inline constexpr uint64_t kSmallLagSteps = 2;
 inline constexpr uint64_t kSmallLagBytes = uint64_t{1} << 20;
 

@@ -21,7 +21,7 @@ LogEnd At(uint64_t step) { return {step, 0}; }
 ChainEntryPtr Entry(uint64_t step) {
   storage::LogHeader header;
   header.step = Step(step);
-  return MakeChainEntry(header, 1, At(step), {});
+  return MakeChainEntry(header, At(step), {});
 }
 std::vector<ChainEntryPtr> Entries(uint64_t first, uint64_t last) {
   std::vector<ChainEntryPtr> entries;
@@ -33,7 +33,7 @@ void Append(ChainEntries& here, uint64_t first, uint64_t last) {
 }
 // "3 4 5", or "read": the log has to be read.
 std::string After(const ChainEntries& here, uint64_t step) {
-  const auto entries = here.After(At(step), kAll);
+  const auto entries = here.After(At(step), kAll, kAll);
   if (!entries) return "read";
   std::string text;
   for (const ChainEntryPtr& e : *entries)
@@ -47,28 +47,58 @@ TEST_CASE("what was appended is here, and what is older is read", "[chain_entrie
   CHECK(After(here, 2) == "3 4 5");
   CHECK(After(here, 4) == "5");
   CHECK(After(here, 1) == "read");
-  here.Take(At(0), Entries(1, 3));  // reaches what is here
-  CHECK(After(here, 0) == "1 2 3 4 5");
-  here.Have(At(2));
+  here.Take(At(0), Entries(1, 2));
+  CHECK(After(here, 0) == "1 2");
+  CHECK(After(here, 2) == "3 4 5");
+  CHECK(here.BytesAfter(At(0)) == 5 * Entry(1)->bytes.size());
+  CHECK(here.BytesAfter(At(3)) == 2 * Entry(1)->bytes.size());
+  here.Have(At(2), At(2));
   CHECK(After(here, 2) == "3 4 5");
   CHECK(After(here, 1) == "read");
+  CHECK(here.read_bytes() == 0);
 }
 
-TEST_CASE("a read that does not reach what is here takes its place, and nothing is left out",
+TEST_CASE("whoever is behind gets piece after piece of the log, and then what is here, with no gap",
           "[chain_entries]") {
   ChainEntries here(At(100));
   Append(here, 101, 103);
   here.Take(At(10), Entries(11, 20));  // so many bytes are read at once
   CHECK(After(here, 10) == "11 12 13 14 15 16 17 18 19 20");
-  // The log goes on meanwhile: what comes does not follow what is here.
-  Append(here, 104, 106);
-  CHECK(After(here, 15) == "16 17 18 19 20");
-  here.Have(At(20));
-  CHECK(After(here, 20) == "read");
-  here.Take(At(20), Entries(21, 106));
-  CHECK(After(here, 103) == "104 105 106");
-  Append(here, 107, 108);
-  CHECK(After(here, 105) == "106 107 108");
+  CHECK(here.read_through() == At(20));
+  here.Take(At(20), Entries(21, 22));  // ahead
+  here.Have(At(11), At(19));           // the copies after the next one are further behind
+  CHECK(After(here, 18) == "read");
+  CHECK(After(here, 19) == "20 21 22");
+  Append(here, 104, 106);  // the log goes on meanwhile
+  CHECK(After(here, 22) == "read");
+  here.Take(At(22), Entries(23, 100));
+  here.Have(At(99), At(99));
+  CHECK(After(here, 99) == "100");
+  CHECK(After(here, 100) == "101 102 103 104 105 106");
+  // Another copy, which is elsewhere.
+  here.Take(At(4), Entries(5, 6));
+  CHECK(After(here, 4) == "5 6");
+  CHECK(After(here, 98) == "read");
+  CHECK(After(here, 102) == "103 104 105 106");
+}
+
+TEST_CASE("what does not follow takes the place of what is here, which the log has",
+          "[chain_entries]") {
+  ChainEntries here(At(2));
+  Append(here, 3, 5);
+  here.Add(At(7), Entry(8));
+  CHECK(After(here, 4) == "read");
+  CHECK(After(here, 7) == "8");
+}
+
+TEST_CASE("so many entries go at once, by bytes and by number, and one at least",
+          "[chain_entries]") {
+  ChainEntries here(At(0));
+  Append(here, 1, 5);
+  const uint64_t bytes = Entry(1)->bytes.size();
+  CHECK(here.After(At(1), 2 * bytes, 9)->size() == 2);
+  CHECK(here.After(At(1), 1, 9)->size() == 1);
+  CHECK(here.After(At(1), kAll, 3)->size() == 3);
 }
 
 TEST_CASE("the oldest go where memory is short", "[chain_entries]") {

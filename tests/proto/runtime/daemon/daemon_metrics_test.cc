@@ -40,7 +40,11 @@ struct Running {
     status = started.status();
     if (!started.ok()) return;
     daemon = *std::move(started);
-    daemon->SetMetrics([] { return std::vector<Metric>{{"strata_x", "An x.", 3, false}}; });
+    daemon->SetMetrics([] {
+      return std::vector<Metric>{{"strata_x", "An x.", 3, false},
+                                 {"strata_y", "A y.", 4, false, {{"job", "1"}, {"of", "a\"b"}}},
+                                 {"strata_y", "A y.", 5, false, {{"job", "2"}}}};
+    });
   }
   absl::StatusOr<std::string> Metrics(std::shared_ptr<CredentialSource> as = nullptr) const {
     std::string address = daemon->metrics_address();
@@ -63,6 +67,9 @@ TEST_CASE("metrics without credentials are plain, of loopback, and of no certifi
   const auto text = running.Metrics();
   REQUIRE(text.ok());
   CHECK(absl::StrContains(*text, "# HELP strata_x An x.\n# TYPE strata_x gauge\nstrata_x 3\n"));
+  CHECK(absl::StrContains(*text,
+                          "# HELP strata_y A y.\n# TYPE strata_y gauge\n"
+                          "strata_y{job=\"1\",of=\"a\\\"b\"} 4\nstrata_y{job=\"2\"} 5\n"));
   CHECK(absl::StrContains(*text, "# TYPE strata_process_cpu_seconds_total counter\n"));
   CHECK_FALSE(absl::StrContains(*text, "strata_certificate"));
 }

@@ -240,9 +240,9 @@ TEST_CASE("a copy becomes a member when little is missing, and does not lead the
   chain.Join("x");
   chain.Ends(10, std::nullopt);
   CHECK(TextOf(chain.Next()) == "none");
-  chain.Ends(10, 7);
+  chain.Ends(10, 7, kSmallLagBytes + 1);
   CHECK(TextOf(chain.Next()) == "none");
-  chain.Ends(10, 8);
+  chain.Ends(10, 8, kSmallLagBytes + 1);
   const auto next = chain.Next();
   REQUIRE(TextOf(next) == "a|x 7");
   CHECK(next->next.full() == 1);
@@ -258,6 +258,10 @@ TEST_CASE("a copy becomes a member when little is missing, and does not lead the
   SECTION("a shard of which nothing is there is much") {
     chain.reports[0].add_ends()->set_shard(1);
     CHECK(TextOf(chain.Next()) == "none");
+  }
+  SECTION("many steps that are short are little") {
+    chain.Ends(1000, 1, kSmallLagBytes);
+    CHECK(TextOf(chain.Next()) == "a|x 7");
   }
   SECTION("asynchronous modes count bytes") {
     chain.facts.bsp = false;

@@ -96,8 +96,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(grpc::ServerBuilde
 }
 
 GrpcServer::~GrpcServer() {
-  // Whoever takes connections must not outlive the server.
-  port_->Close();
+  // Whoever takes connections must not outlive the server. Null: the port was not to be had.
+  if (port_ != nullptr) port_->Close();
 }
 
 void GrpcServer::Close(absl::Duration grace) {

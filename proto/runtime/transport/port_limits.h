@@ -1,6 +1,5 @@
 // How many connections a process's port has, and how long one may last: so that whoever connects,
 // with a certificate or without, holds up nobody who was there before.
-// Tested by tests/proto/runtime/transport/port_limits_test.cc
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_PORT_LIMITS_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_PORT_LIMITS_H_
 

@@ -3,15 +3,23 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/interceptor.h>
+#include <grpcpp/support/server_interceptor.h>
 
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/credentials/credential_source.h"
+#include "proto/runtime/transport/caller_limits.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
@@ -38,42 +46,89 @@ absl::Status CheckNode(const Caller& caller, const NodeReport& report) {
       report.role() == SERVER ? "server" : "worker", " ", report.name()));
 }
 
+// What stays until a call has ended, its reply written: gRPC says that to interceptors alone.
+class CallsUnderWay : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  // `held` goes with the call.
+  void Keep(const grpc::ServerContextBase* call, std::shared_ptr<CallerLimits::Admitted> held) {
+    MutexLock lock(&mu_);
+    const auto found = calls_.find(call);
+    if (found != calls_.end()) found->second->held = std::move(held);
+  }
+
+ private:
+  // One call; gRPC deletes it at its end.
+  class UnderWay : public grpc::experimental::Interceptor {
+   public:
+    UnderWay(CallsUnderWay* all, const grpc::ServerContextBase* call) : all_(all), call_(call) {}
+    ~UnderWay() override { all_->Remove(call_); }
+    void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+      batch->Proceed();
+    }
+    std::shared_ptr<CallerLimits::Admitted> held;
+
+   private:
+    CallsUnderWay* const all_;
+    const grpc::ServerContextBase* const call_;
+  };
+
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    auto* const call = new UnderWay(this, info->server_context());
+    MutexLock lock(&mu_);
+    calls_[info->server_context()] = call;
+    return call;
+  }
+  void Remove(const grpc::ServerContextBase* call) {
+    MutexLock lock(&mu_);
+    calls_.erase(call);
+  }
+
+  Mutex mu_;
+  std::map<const grpc::ServerContextBase*, UnderWay*> calls_ ABSL_GUARDED_BY(mu_);
+};
+
 class Handlers final : public strata::Scheduler::Service {
  public:
-  explicit Handlers(const SchedulerServiceOptions& options)
+  // `calls` lives as long as the server.
+  Handlers(const SchedulerServiceOptions& options, CallsUnderWay* calls)
       : scheduler_(options.scheduler),
         owners_(options.owners),
         tls_(options.tls),
+        limits_(std::make_shared<CallerLimits>(options.caller_limits)),
+        calls_(calls),
         lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(options.lease))) {}
 
   grpc::Status Sync(grpc::ServerContext* context, const NodeReport* request,
                     NodeDirective* reply) override {
-    return Serve(context, Rpc::kSync, reply, [&](const Caller& caller, absl::Duration left) {
-      const absl::Status own = CheckNode(caller, *request);
-      return own.ok() ? scheduler_->Sync(*request, left) : absl::StatusOr<NodeDirective>(own);
-    });
+    return Serve(
+        context, Rpc::kSync, *request, reply, [&](const Caller& caller, absl::Duration left) {
+          const absl::Status own = CheckNode(caller, *request);
+          return own.ok() ? scheduler_->Sync(*request, left) : absl::StatusOr<NodeDirective>(own);
+        });
   }
   grpc::Status Submit(grpc::ServerContext* context, const SubmitRequest* request,
                       SubmitReply* reply) override {
-    return Serve(context, Rpc::kSubmit, reply, [&](const Caller& caller, absl::Duration left) {
-      return caller.asked ? owners_->SubmitAs(caller, *request, left)
-                          : scheduler_->Submit(*request, left);
-    });
+    return Serve(context, Rpc::kSubmit, *request, reply,
+                 [&](const Caller& caller, absl::Duration left) {
+                   return caller.asked ? owners_->SubmitAs(caller, *request, left)
+                                       : scheduler_->Submit(*request, left);
+                 });
   }
   grpc::Status GetJob(grpc::ServerContext* context, const JobRef* request,
                       JobStatus* reply) override {
-    return Serve(context, Rpc::kGetJob, reply, [&](const Caller&, absl::Duration left) {
+    return Serve(context, Rpc::kGetJob, *request, reply, [&](const Caller&, absl::Duration left) {
       return scheduler_->GetJob(*request, left);
     });
   }
-  grpc::Status ListJobs(grpc::ServerContext* context, const ListJobsRequest*,
+  grpc::Status ListJobs(grpc::ServerContext* context, const ListJobsRequest* request,
                         ListJobsReply* reply) override {
-    return Serve(context, Rpc::kListJobs, reply,
+    return Serve(context, Rpc::kListJobs, *request, reply,
                  [&](const Caller&, absl::Duration left) { return scheduler_->ListJobs(left); });
   }
   grpc::Status CancelJob(grpc::ServerContext* context, const JobRef* request,
                          JobStatus* reply) override {
-    return Serve(context, Rpc::kCancelJob, reply,
+    return Serve(context, Rpc::kCancelJob, *request, reply,
                  [&](const Caller& caller, absl::Duration left) -> absl::StatusOr<JobStatus> {
                    const auto job = Own(caller, *request);
                    return job.ok() ? scheduler_->CancelJob(*job, left) : job.status();
@@ -83,7 +138,7 @@ class Handlers final : public strata::Scheduler::Service {
                                 const CreateCheckpointRequest* request,
                                 CreateCheckpointReply* reply) override {
     return Serve(
-        context, Rpc::kCreateCheckpoint, reply,
+        context, Rpc::kCreateCheckpoint, *request, reply,
         [&](const Caller& caller, absl::Duration left) -> absl::StatusOr<CreateCheckpointReply> {
           const auto job = Own(caller, request->job());
           if (!job.ok()) return job.status();
@@ -92,30 +147,31 @@ class Handlers final : public strata::Scheduler::Service {
           return scheduler_->CreateCheckpoint(own, left);
         });
   }
-  grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest*,
+  grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest* request,
                           ClusterStatus* reply) override {
-    return Serve(context, Rpc::kGetCluster, reply, [&](const Caller&, absl::Duration left) {
-      absl::StatusOr<ClusterStatus> cluster = scheduler_->GetCluster(left);
-      if (cluster.ok()) SayWhoIsAsked(*cluster);
-      return cluster;
-    });
+    return Serve(context, Rpc::kGetCluster, *request, reply,
+                 [&](const Caller&, absl::Duration left) {
+                   absl::StatusOr<ClusterStatus> cluster = scheduler_->GetCluster(left);
+                   if (cluster.ok()) SayWhoIsAsked(*cluster);
+                   return cluster;
+                 });
   }
   grpc::Status GetShards(grpc::ServerContext* context, const JobRef* request,
                          JobShards* reply) override {
-    return Serve(context, Rpc::kGetShards, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->GetShards(*request, left);
-    });
+    return Serve(
+        context, Rpc::kGetShards, *request, reply,
+        [&](const Caller&, absl::Duration left) { return scheduler_->GetShards(*request, left); });
   }
   grpc::Status GetEvents(grpc::ServerContext* context, const GetEventsRequest* request,
                          GetEventsReply* reply) override {
-    return Serve(context, Rpc::kGetEvents, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->GetEvents(*request, left);
-    });
+    return Serve(
+        context, Rpc::kGetEvents, *request, reply,
+        [&](const Caller&, absl::Duration left) { return scheduler_->GetEvents(*request, left); });
   }
   grpc::Status SettleQuarantine(grpc::ServerContext* context,
                                 const SettleQuarantineRequest* request,
                                 SettleQuarantineReply* reply) override {
-    return Serve(context, Rpc::kSettleQuarantine, reply,
+    return Serve(context, Rpc::kSettleQuarantine, *request, reply,
                  [&](const Caller& caller, absl::Duration left) {
                    return caller.asked ? owners_->SettleQuarantineAs(caller, *request, left)
                                        : scheduler_->SettleQuarantine(*request, left);
@@ -131,16 +187,24 @@ class Handlers final : public strata::Scheduler::Service {
         absl::ToUnixMillis(mine->certificate.facts.valid.until));
   }
 
-  // Says the lease; asks who calls, and whether he may; gives `call` that, and what is left of the
-  // deadline.
-  template <typename Reply, typename Call>
-  grpc::Status Serve(grpc::ServerContext* context, Rpc rpc, Reply* reply, const Call& call) {
+  // Says the lease; asks who calls, whether he may and whether it is too much; gives `call` that,
+  // and what is left of the deadline. What the call takes of its caller's limits it takes until its
+  // reply is written.
+  template <typename Request, typename Reply, typename Call>
+  grpc::Status Serve(grpc::ServerContext* context, Rpc rpc, const Request& request, Reply* reply,
+                     const Call& call) {
     if (!STRATA_MUTATION("keepalive.lease_untold")) {
       context->AddInitialMetadata(kLeaseMetadata, lease_ms_);
     }
     const auto caller = AdmitCall(tls_, *context, rpc);
     if (!caller.ok()) return ToGrpc(Refusal(rpc, caller.status()));
+    const auto admitted = limits_->Begin(*caller, request.ByteSizeLong());
+    if (!admitted.ok()) return ToGrpc(admitted.status());
+    if (*admitted != nullptr) calls_->Keep(context, *admitted);
     absl::StatusOr<Reply> result = call(*caller, TimeLeft(context->raw_deadline()));
+    if (result.ok() && *admitted != nullptr) {
+      if (absl::Status s = (*admitted)->Reply(result->ByteSizeLong()); !s.ok()) result = s;
+    }
     if (!result.ok()) return ToGrpc(result.status());
     *reply = *std::move(result);
     return grpc::Status::OK;
@@ -167,17 +231,18 @@ class Handlers final : public strata::Scheduler::Service {
   SchedulerClient* const scheduler_;
   JobOwners* const owners_;  // null: nobody is asked
   const std::shared_ptr<ProcessTls> tls_;
+  const std::shared_ptr<CallerLimits> limits_;
+  CallsUnderWay* const calls_;
   const std::string lease_ms_;
 };
 
 class SchedulerServiceImpl : public SchedulerService {
  public:
-  explicit SchedulerServiceImpl(const SchedulerServiceOptions& options) : handlers_(options) {}
+  explicit SchedulerServiceImpl(const SchedulerServiceOptions& options)
+      : calls_(std::make_unique<CallsUnderWay>()), handlers_(options, calls_.get()) {}
 
   ~SchedulerServiceImpl() override {
-    if (started_.server == nullptr) return;
-    started_.server->Shutdown(GrpcDeadline(kDrain));
-    started_.server->Wait();
+    if (server_ != nullptr) server_->Close(kDrain);
   }
 
   absl::Status Open(const SchedulerServiceOptions& options) {
@@ -186,19 +251,25 @@ class SchedulerServiceImpl : public SchedulerService {
     quota.SetMaxThreads(options.max_threads);
     builder.SetResourceQuota(quota);
     builder.RegisterService(&handlers_);
-    auto started =
-        StartGrpcServer(builder, options.address, options.scope,
-                        options.tls == nullptr ? nullptr : options.tls->ForPort(), options.lease);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+    factories.push_back(std::move(calls_));
+    builder.experimental().SetInterceptorCreators(std::move(factories));
+    auto started = GrpcServer::Start(builder, {.address = options.address,
+                                               .scope = options.scope,
+                                               .tls = options.tls,
+                                               .limits = options.port_limits,
+                                               .lease = options.lease});
     if (!started.ok()) return started.status();
-    started_ = *std::move(started);
+    server_ = *std::move(started);
     return absl::OkStatus();
   }
 
-  const std::string& address() const override { return started_.address; }
+  const std::string& address() const override { return server_->address(); }
 
  private:
+  std::unique_ptr<CallsUnderWay> calls_;  // the server's, once there is one
   Handlers handlers_;
-  StartedServer started_;
+  std::unique_ptr<GrpcServer> server_;
 };
 
 }  // namespace

@@ -3,13 +3,16 @@
 #ifndef STRATA_SCHEDULER_SCHEDULER_SERVICE_H_
 #define STRATA_SCHEDULER_SCHEDULER_SERVICE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/caller_limits.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/port_limits.h"
 #include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "scheduler/job_owners.h"
@@ -29,6 +32,12 @@ struct SchedulerServiceOptions {
   // Calls at once; a long poll holds a thread, so this is nodes + clients + a few. Further calls
   // are answered RESOURCE_EXHAUSTED.
   int max_threads = 1024;
+  // Of each caller who has proven who he is. A node has one report under way, a person's commands a
+  // few calls: many fewer than the port has threads, so that no caller takes them all.
+  CallerLimitsOptions caller_limits = {
+      .calls_in_flight = 64, .bytes_in_flight = uint64_t{512} << 20, .calls_a_second = 500};
+  // Of connections.
+  PortLimits port_limits = {};
   // By which clients that fall silent are given up (proto/runtime/transport/keepalive.h), and this
   // is by them.
   absl::Duration lease = KnownLease::kDefault;

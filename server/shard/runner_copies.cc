@@ -14,8 +14,8 @@ void ShardRunner::GoBy(uint64_t chain_epoch, std::function<void()> done) {
   Post([this, chain_epoch, done = std::move(done)] {
     if (!closed_.ok()) return;
     if (chain_epoch != chain_epoch_) {
-      EndReceived(absl::FailedPreconditionError(absl::StrCat(
-          "shard ", id_.value, " goes by chain epoch ", chain_epoch, " meanwhile")));
+      EndReceived(absl::FailedPreconditionError(
+          absl::StrCat("shard ", id_.value, " goes by chain epoch ", chain_epoch, " meanwhile")));
     }
     chain_epoch_ = chain_epoch;
     done();

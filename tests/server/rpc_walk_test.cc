@@ -29,6 +29,7 @@
 #include "tests/proto/runtime/transport/raw_calls.h"
 #include "tests/proto/runtime/transport/test_certs.h"
 #include "tests/server/job/bench.h"
+#include "tests/server/job/copies.h"
 
 namespace strata::server {
 namespace {
@@ -44,6 +45,24 @@ using strata::testing::RawCall;
 
 std::string Text(const Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
+}
+
+bool IsData(Rpc rpc) { return std::string(RuleOf(rpc).service) == "strata.DataPlane"; }
+
+// A method at one of the ports.
+struct Served {
+  Rpc rpc;
+  Role at;
+};
+// All of them; health is on both.
+std::vector<Served> AllServed() {
+  std::vector<Served> served;
+  for (const RpcRule& rule : kRpcRules) {
+    const bool health = std::string(rule.service) == "grpc.health.v1.Health";
+    if (health || IsData(rule.rpc)) served.push_back({rule.rpc, Role::kServer});
+    if (health || !IsData(rule.rpc)) served.push_back({rule.rpc, Role::kScheduler});
+  }
+  return served;
 }
 
 // A server that holds a job and a scheduler, each at a port of its own that asks who calls.
@@ -86,14 +105,18 @@ class Ports {
     return OpenTls(certs.Issue(role, name));
   }
 
-  bool IsData(Rpc rpc) const { return std::string(RuleOf(rpc).service) == "strata.DataPlane"; }
-  RawCall To(Rpc rpc, std::string body = "", std::string session = "") const {
-    const RpcRule& rule = RuleOf(rpc);
-    return {.address = IsData(rpc) ? listener->address() : service->address(),
-            .listens = IsData(rpc) ? Role::kServer : Role::kScheduler,
+  RawCall To(const Served& served, std::string body = "", std::string session = "") const {
+    const RpcRule& rule = RuleOf(served.rpc);
+    return {.address = served.at == Role::kServer ? listener->address() : service->address(),
+            .listens = served.at,
             .path = absl::StrCat("/", rule.service, "/", rule.method),
             .body = std::move(body),
-            .session = std::move(session)};
+            .session = std::move(session),
+            .streams = served.rpc == Rpc::kWatchHealth};
+  }
+  RawCall To(Rpc rpc, std::string body = "", std::string session = "") const {
+    return To({rpc, IsData(rpc) ? Role::kServer : Role::kScheduler}, std::move(body),
+              std::move(session));
   }
   // What the port answers to whom it lets make the call, as a node under its own name.
   std::string Body(Rpc rpc, Role role, const std::string& name) const {
@@ -144,23 +167,14 @@ class Ports {
   std::unique_ptr<scheduler::SchedulerService> service;
 };
 
-// Methods that this server has.
-std::vector<Rpc> Served() {
-  std::vector<Rpc> served;
-  for (const RpcRule& rule : kRpcRules) {
-    const bool data = std::string(rule.service) == "strata.DataPlane";
-    if (!data || static_cast<int>(rule.rpc) < kDataMethods) served.push_back(rule.rpc);
-  }
-  return served;
-}
-
 TEST_CASE("each role may make its calls, and no others", "[policy]") {
   Ports ports;
   for (const Role role : kRoles) {
     const std::string name = absl::StrCat("a-", RoleName(role));
     const auto caller = ports.As(role, name);
-    for (const Rpc rpc : Served()) {
-      const absl::Status s = CallRaw(caller, ports.To(rpc, ports.Body(rpc, role, name)));
+    for (const Served& served : AllServed()) {
+      const Rpc rpc = served.rpc;
+      const absl::Status s = CallRaw(caller, ports.To(served, ports.Body(rpc, role, name)));
       INFO(RoleName(role) << " " << RuleOf(rpc).method << ": " << s);
       const bool refused = absl::IsPermissionDenied(s) || absl::IsUnauthenticated(s);
       CHECK(refused == !RuleOf(rpc).Allows(role));
@@ -177,13 +191,13 @@ TEST_CASE("who has no certificate of the cluster's CA makes no call", "[policy]"
   const Certs other(kOtherCluster), same_name(kCluster);
   for (const Certs* strange : {&other, &same_name}) {
     const auto stranger = Ports::OpenTls(strange->Issue(Role::kWorker, "w"));
-    for (const Rpc rpc : Served()) {
-      INFO(RuleOf(rpc).method);
-      CHECK(absl::IsUnavailable(CallRaw(stranger, ports.To(rpc))));
+    for (const Served& served : AllServed()) {
+      INFO(RuleOf(served.rpc).method);
+      CHECK(absl::IsUnavailable(CallRaw(stranger, ports.To(served))));
     }
   }
-  for (const Rpc rpc : Served()) {
-    CHECK(absl::IsUnavailable(CallRaw(nullptr, ports.To(rpc))));
+  for (const Served& served : AllServed()) {
+    CHECK(absl::IsUnavailable(CallRaw(nullptr, ports.To(served))));
   }
 }
 
@@ -194,18 +208,21 @@ TEST_CASE("a certificate that expires or is revoked ends what its owner may do, 
           "[policy]") {
   Ports ports;
   Revocations revoked;
-  std::vector<std::pair<Rpc, std::shared_ptr<ProcessTls>>> callers;
-  for (const Rpc rpc : Served()) {
-    const Role role = SomeRole(rpc);
-    const std::string name = absl::StrCat("of-", RuleOf(rpc).method);
-    callers.emplace_back(rpc, ports.As(role, name));
+  std::vector<std::pair<Served, std::shared_ptr<ProcessTls>>> callers;
+  for (const Served& served : AllServed()) {
+    const Role role = SomeRole(served.rpc);
+    const std::string name =
+        absl::StrCat("of-", RuleOf(served.rpc).method, "-at-", RoleName(served.at));
+    callers.emplace_back(served, ports.As(role, name));
     revoked.Add(callers.back().second->source()->Current()->certificate.facts.serial,
                 {Describe(callers.back().second->self()), absl::Now()});
   }
   const auto all = [&](const std::string& says, bool refused) {
-    for (const auto& [rpc, caller] : callers) {
+    for (const auto& [served, caller] : callers) {
+      const Rpc rpc = served.rpc;
       const Identity& self = caller->self();
-      const absl::Status s = CallRaw(caller, ports.To(rpc, ports.Body(rpc, self.role, self.name)));
+      const absl::Status s =
+          CallRaw(caller, ports.To(served, ports.Body(rpc, self.role, self.name)));
       INFO(RuleOf(rpc).method << ": " << s);
       // What a node's UNAUTHENTICATED means is another thing (control.proto).
       const bool ended =
@@ -245,10 +262,11 @@ TEST_CASE("data calls need the session credential of their job", "[policy]") {
   Ports ports;
   const auto worker = ports.As(Role::kWorker, "w");
   SessionCredential expired = ports.Session(), other_job = ports.Session(),
-                    other_session = ports.Session();
+                    other_session = ports.Session(), other_generation = ports.Session();
   expired.expires -= absl::Hours(3);
   other_job.job = {9, 9};
   other_session.session = SessionId(10);
+  other_generation.generation = Generation(2);
   const std::string strange = *SessionSigner::New()->Sign(ports.Session());
   for (const Rpc rpc : {Rpc::kOpenSession, Rpc::kPull, Rpc::kPush, Rpc::kMark, Rpc::kPrefetch}) {
     const std::string body = ports.DataBody(rpc);
@@ -262,6 +280,9 @@ TEST_CASE("data calls need the session credential of their job", "[policy]") {
     CHECK(absl::IsUnauthenticated(with(*ports.signer->Sign(expired))));
     CHECK(absl::IsPermissionDenied(with(*ports.signer->Sign(other_job))));
     CHECK(absl::IsPermissionDenied(with(*ports.signer->Sign(other_session))));
+    const absl::Status generation = with(*ports.signer->Sign(other_generation));
+    CHECK(absl::IsPermissionDenied(generation));
+    CHECK(absl::StrContains(generation.message(), "is of generation 2"));
   }
   CHECK(CallRaw(worker, ports.To(Rpc::kOpenSession, ports.DataBody(Rpc::kOpenSession),
                                  *ports.signer->Sign(ports.Session())))
@@ -270,6 +291,55 @@ TEST_CASE("data calls need the session credential of their job", "[policy]") {
   const absl::Status ticket = CallRaw(reader, ports.To(Rpc::kPull, ports.DataBody(Rpc::kPull)));
   CHECK(absl::IsPermissionDenied(ticket));
   CHECK(absl::StrContains(ticket.message(), "asks for a ticket"));
+}
+
+TEST_CASE("a push is of lanes that the session credential names", "[policy]") {
+  Ports ports;
+  const auto worker = ports.As(Role::kWorker, "w");
+  SessionCredential other_lane = ports.Session();
+  other_lane.lanes = {1};
+  const std::string credential = *ports.signer->Sign(other_lane);
+  REQUIRE(
+      CallRaw(worker, ports.To(Rpc::kOpenSession, ports.DataBody(Rpc::kOpenSession), credential))
+          .ok());
+  const absl::Status s =
+      CallRaw(worker, ports.To(Rpc::kPush, ports.DataBody(Rpc::kPush), credential));
+  INFO(s);
+  CHECK(absl::IsFailedPrecondition(s));
+  CHECK(absl::StrContains(s.message(), "lane 0 is not one of the session's"));
+}
+
+TEST_CASE("only the server before a copy forwards to it, whatever another one knows", "[policy]") {
+  const Certs certs;
+  Copies copies(2);
+  copies.Open(0);
+  copies.Open(1);
+  copies.TellAll(1, {0, 1});
+  copies.Run();
+  const auto transport =
+      MakeGrpcTransport({.tls = Ports::OpenTls(certs.Issue(Role::kServer, "s1"))});
+  const auto listener = transport->Listen("127.0.0.1:0", &copies[1].service_);
+  REQUIRE(listener.ok());
+  wire::ForwardRequestView question;
+  question.fields.header = {JobId(1), {}, Generation(1), {}, 1};
+  question.fields.cluster_id = copies[1].identity().cluster.text();
+  question.fields.job_uid = copies[1].identity().job.text();
+  question.fields.chain_epoch = 1;
+  question.fields.from_log_id = "log-0";
+  question.fields.log_id = "log-1";
+  const std::string body = Text(*wire::EncodeForwardRequest(question));
+  const auto ask = [&](const std::string& server) {
+    return CallRaw(Ports::OpenTls(certs.Issue(Role::kServer, server)),
+                   {.address = (*listener)->address(),
+                    .listens = Role::kServer,
+                    .path = "/strata.DataPlane/Forward",
+                    .body = body});
+  };
+  CHECK(ask("s0").ok());
+  const absl::Status stranger = ask("s2");
+  INFO(stranger);
+  CHECK(absl::IsFailedPrecondition(stranger));
+  CHECK(absl::StrContains(stranger.message(), "is not the copy before this one"));
 }
 
 }  // namespace

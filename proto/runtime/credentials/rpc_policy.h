@@ -32,6 +32,8 @@ enum class Rpc : uint8_t {
   kGetShards,
   kGetEvents,
   kSettleQuarantine,
+  kCheckHealth,
+  kWatchHealth,
 };
 
 // Whether a call needs a session credential of the very job, generation and session that it names.
@@ -60,9 +62,12 @@ constexpr std::array<bool, kRoles.size()> Only(std::initializer_list<Role> allow
 }
 inline constexpr char kData[] = "strata.DataPlane";
 inline constexpr char kControl[] = "strata.Scheduler";
+inline constexpr char kHealth[] = "grpc.health.v1.Health";
 inline constexpr auto kReading = Only({Role::kOperator, Role::kReader});
 inline constexpr auto kWorkers = Only({Role::kWorker});
 inline constexpr auto kOperators = Only({Role::kOperator});
+inline constexpr auto kAll =
+    Only({Role::kScheduler, Role::kServer, Role::kWorker, Role::kOperator, Role::kReader});
 }  // namespace rpc_policy_internal
 
 // By Rpc. A method that is missing here has no number, and nobody may call it.
@@ -96,6 +101,9 @@ inline constexpr RpcRule kRpcRules[] = {
     {Rpc::kGetEvents, rpc_policy_internal::kControl, "GetEvents", rpc_policy_internal::kReading},
     {Rpc::kSettleQuarantine, rpc_policy_internal::kControl, "SettleQuarantine",
      rpc_policy_internal::kOperators},
+    // On the ports of both services.
+    {Rpc::kCheckHealth, rpc_policy_internal::kHealth, "Check", rpc_policy_internal::kAll},
+    {Rpc::kWatchHealth, rpc_policy_internal::kHealth, "Watch", rpc_policy_internal::kAll},
 };
 constexpr const RpcRule& RuleOf(Rpc rpc) { return kRpcRules[static_cast<size_t>(rpc)]; }
 

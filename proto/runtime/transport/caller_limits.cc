@@ -12,15 +12,15 @@ namespace {
 
 absl::Status Beyond(absl::string_view who, absl::string_view limit) {
   return absl::ResourceExhaustedError(
-      absl::StrCat(who, " is at its limit of ", limit, "; wait for answers, then go on"));
+      absl::StrCat(who, " is at its limit of ", limit, "; read answers, then go on"));
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const CallerLimits::Admitted>> CallerLimits::Begin(
-    const Caller& caller, uint64_t bytes) {
+absl::StatusOr<std::shared_ptr<CallerLimits::Admitted>> CallerLimits::Begin(const Caller& caller,
+                                                                            uint64_t bytes) {
   if (!caller.asked || STRATA_MUTATION("callers.without_limits")) {
-    return std::shared_ptr<const Admitted>();
+    return std::shared_ptr<Admitted>();
   }
   std::string who = absl::StrCat(RoleName(caller.role), "/", caller.name);
   const double most = 2.0 * o_.calls_a_second;
@@ -36,15 +36,32 @@ absl::StatusOr<std::shared_ptr<const CallerLimits::Admitted>> CallerLimits::Begi
     if (use.calls >= o_.calls_in_flight) {
       return Beyond(who, absl::StrCat(o_.calls_in_flight, " calls in flight"));
     }
-    if (use.calls > 0 && bytes > o_.bytes_in_flight - std::min(use.bytes, o_.bytes_in_flight)) {
-      return Beyond(who, absl::StrCat(o_.bytes_in_flight, " bytes of requests in flight"));
-    }
+    if (use.calls > 0 && bytes > Left(use.bytes)) return BeyondBytes(who);
     if (use.tokens < 1) return Beyond(who, absl::StrCat(o_.calls_a_second, " calls a second"));
     use.tokens -= 1;
     use.calls += 1;
     use.bytes += bytes;
   }
-  return std::make_shared<const Admitted>(shared_from_this(), std::move(who), bytes);
+  return std::make_shared<Admitted>(shared_from_this(), std::move(who), bytes);
+}
+
+absl::Status CallerLimits::Reply(const std::string& who, uint64_t bytes, uint64_t& held) {
+  MutexLock lock(&mu_);
+  Use& use = uses_[who];
+  const uint64_t others = use.bytes - held;
+  if (STRATA_MUTATION("callers.replies_uncounted")) return absl::OkStatus();
+  if (others > 0 && bytes > std::max(Left(others), kShortReply)) return BeyondBytes(who);
+  use.bytes = others + bytes;
+  held = bytes;
+  return absl::OkStatus();
+}
+
+uint64_t CallerLimits::Left(uint64_t taken) const {
+  return o_.bytes_in_flight - std::min(taken, o_.bytes_in_flight);
+}
+
+absl::Status CallerLimits::BeyondBytes(const std::string& who) const {
+  return Beyond(who, absl::StrCat(o_.bytes_in_flight, " bytes of requests and replies in flight"));
 }
 
 void CallerLimits::End(const std::string& who, uint64_t bytes) {

@@ -23,7 +23,8 @@ namespace strata {
 struct CallerLimitsOptions {
   // A worker has a few calls for each lane and server.
   uint32_t calls_in_flight = 2048;
-  // Of requests. One is always taken, however long it is.
+  // Of requests that are not answered, and of replies that are not written: a caller who reads none
+  // has no more of them held. One of either is always taken, however long it is.
   uint64_t bytes_in_flight = uint64_t{2} << 30;
   // On average; twice as many may come at once.
   uint32_t calls_a_second = 50000;
@@ -34,6 +35,8 @@ struct CallerLimitsOptions {
 class CallerLimits : public std::enable_shared_from_this<CallerLimits> {
  public:
   static constexpr size_t kMostIdle = 4096;
+  // So long a reply is always taken: that something was done is worth telling.
+  static constexpr uint64_t kShortReply = 4096;
 
   explicit CallerLimits(const CallerLimitsOptions& options) : o_(options) {}
 
@@ -46,15 +49,19 @@ class CallerLimits : public std::enable_shared_from_this<CallerLimits> {
     Admitted(const Admitted&) = delete;
     Admitted& operator=(const Admitted&) = delete;
 
+    // The call's bytes are those of its reply from now on, and no more those of its request. Once.
+    // RESOURCE_EXHAUSTED: others of the caller's are not written yet; the reply is to be dropped.
+    absl::Status Reply(uint64_t bytes) { return limits_->Reply(who_, bytes, bytes_); }
+
    private:
     const std::shared_ptr<CallerLimits> limits_;
     const std::string who_;
-    const uint64_t bytes_;
+    uint64_t bytes_;
   };
 
   // RESOURCE_EXHAUSTED: the text names the caller and the limit. Null: nobody was asked who he is,
   // and nobody is limited.
-  absl::StatusOr<std::shared_ptr<const Admitted>> Begin(const Caller& caller, uint64_t bytes);
+  absl::StatusOr<std::shared_ptr<Admitted>> Begin(const Caller& caller, uint64_t bytes);
 
  private:
   struct Use {
@@ -64,7 +71,10 @@ class CallerLimits : public std::enable_shared_from_this<CallerLimits> {
     absl::Time filled;
   };
 
+  absl::Status Reply(const std::string& who, uint64_t bytes, uint64_t& held);
   void End(const std::string& who, uint64_t bytes);
+  uint64_t Left(uint64_t taken) const;
+  absl::Status BeyondBytes(const std::string& who) const;
   void ForgetIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const CallerLimitsOptions o_;

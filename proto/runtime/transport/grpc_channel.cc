@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/transport/grpc_buffers.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
@@ -26,7 +27,18 @@
 namespace strata::grpc_internal {
 namespace {
 
+// A connection, and whom it was made to.
+struct Link {
+  Link(std::shared_ptr<MetPeer> peer, std::shared_ptr<grpc::Channel> channel)
+      : met(std::move(peer)), stub(std::move(channel)) {}
+
+  const std::shared_ptr<MetPeer> met;
+  grpc::GenericStub stub;
+};
+
 struct ClientCall {
+  std::shared_ptr<Link> link;
+  std::shared_ptr<ProcessTls> tls;
   grpc::ClientContext context;
   grpc::ByteBuffer reply;
   grpc::Status status;
@@ -74,6 +86,10 @@ class Loop : public std::enable_shared_from_this<Loop> {
       absl::MutexLock lock(&mu_);
       calls_.erase(call);
     }
+    // What somebody says whose certificate was revoked meanwhile is not believed.
+    if (call->tls != nullptr) {
+      if (absl::Status s = call->tls->CheckAnswered(call->context); !s.ok()) return call->done(s);
+    }
     if (call->status.ok()) return call->done(FromByteBuffer(call->reply));
     if (call->status.error_code() == grpc::StatusCode::CANCELLED &&
         call->context.GetServerTrailingMetadata().count(kHandlerMark) == 0) {
@@ -102,13 +118,17 @@ class ClientQueue {
 
 namespace {
 
-std::shared_ptr<grpc::Channel> Open(const DataPeer& peer, const ChannelOptions& options) {
+std::shared_ptr<Link> Open(const DataPeer& peer, const ChannelOptions& options) {
   const grpc::ChannelArguments arguments = GrpcChannelArguments(options.lease);
   if (options.tls == nullptr) {
-    return grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments);
+    return std::make_shared<Link>(
+        nullptr,
+        grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments));
   }
-  return grpc::CreateCustomChannel(peer.address, options.tls->ChannelTo(Role::kServer, peer.name),
-                                   arguments);
+  auto met = std::make_shared<MetPeer>();
+  return std::make_shared<Link>(
+      met, grpc::CreateCustomChannel(
+               peer.address, options.tls->ChannelTo(Role::kServer, peer.name, met), arguments));
 }
 
 class Channel : public DataChannel {
@@ -116,8 +136,10 @@ class Channel : public DataChannel {
   Channel(std::shared_ptr<ClientQueue> queue, const DataPeer& peer, const Caller& caller,
           const ChannelOptions& options)
       : queue_(std::move(queue)),
+        peer_(peer),
+        options_(options),
         jobs_(options.tls == nullptr ? nullptr : caller.jobs),
-        stub_(Open(peer, options)) {}
+        link_(Open(peer, options)) {}
 
   void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
     if (request.size() > kMaxMessageBytes) {
@@ -130,6 +152,8 @@ class Channel : public DataChannel {
                        "\": they cannot leave this process; send them in the message")));
     }
     auto call = std::make_unique<ClientCall>();
+    call->link = ToWhomCounts();
+    call->tls = options_.tls;
     call->context.set_deadline(GrpcDeadline(timeout));
     call->done = std::move(done);
     if (jobs_ != nullptr) {
@@ -138,7 +162,8 @@ class Channel : public DataChannel {
       }
     }
     Loop& loop = queue_->loop();
-    call->reader = stub_.PrepareUnaryCall(&call->context, kMethodPaths[static_cast<int>(method)],
+    call->reader =
+        call->link->stub.PrepareUnaryCall(&call->context, kMethodPaths[static_cast<int>(method)],
                                           ToByteBuffer(std::move(request)), loop.queue());
     call->reader->StartCall();
     ClientCall* const tag = call.release();  // Loop::Finish deletes it
@@ -147,9 +172,22 @@ class Channel : public DataChannel {
   }
 
  private:
+  // The connection, or another one where who is at its end counts no more: that one's handshake
+  // asks anew. Calls that are under way on the old one end with it.
+  std::shared_ptr<Link> ToWhomCounts() {
+    MutexLock lock(&mu_);
+    if (link_->met != nullptr && !options_.tls->CheckMet(*link_->met).ok()) {
+      link_ = Open(peer_, options_);
+    }
+    return link_;
+  }
+
   const std::shared_ptr<ClientQueue> queue_;
+  const DataPeer peer_;
+  const ChannelOptions options_;
   const std::shared_ptr<const HeldSession> jobs_;  // null: nothing goes with calls
-  grpc::GenericStub stub_;
+  Mutex mu_;
+  std::shared_ptr<Link> link_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

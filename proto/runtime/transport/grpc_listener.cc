@@ -1,8 +1,6 @@
 #include "proto/runtime/transport/grpc_listener.h"
 
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/codegen/service_type.h>
-#include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
@@ -17,7 +15,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/runtime/transport/grpc_buffers.h"
-#include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
 #include "proto/wire/message_limits.h"
@@ -152,12 +149,8 @@ class ServerCall {
     if (!caller.ok()) return reply(caller.status());
     auto admitted = shared_->limits->Begin(*caller, request->size());
     if (!admitted.ok()) return reply(admitted.status());
-    shared_->handler->Handle(
-        *caller, method, *std::move(request),
-        [reply, admitted = *std::move(admitted)](absl::StatusOr<Buffer> result) mutable {
-          admitted.reset();
-          reply(std::move(result));
-        });
+    admitted_ = *std::move(admitted);
+    shared_->handler->Handle(*caller, method, *std::move(request), reply);
   }
 
   // Once; the call may be gone when it returns.
@@ -165,6 +158,10 @@ class ServerCall {
     if (result.ok() && result->size() > kMaxMessageBytes) {
       result = absl::ResourceExhaustedError(absl::StrCat(
           "reply of ", result->size(), " bytes, the limit of a message is ", kMaxMessageBytes));
+    }
+    // An error may come while the call is being admitted, from who closes the listener.
+    if (result.ok() && admitted_ != nullptr) {
+      if (absl::Status s = admitted_->Reply(result->size()); !s.ok()) result = s;
     }
     if (result.ok()) {
       responder_.Finish(ToByteBuffer(*std::move(result)), grpc::Status::OK, this);
@@ -194,6 +191,9 @@ class ServerCall {
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   Responder responder_;
+  // Until the answer is written: what a client does not read takes its place there. Null: the
+  // caller is not limited.
+  std::shared_ptr<CallerLimits::Admitted> admitted_;
   bool arrived_ = false;
 };
 
@@ -214,11 +214,12 @@ class Listener : public DataListener {
     for (size_t i = 0; i < options.server_threads; ++i) {
       queues_.push_back(builder.AddCompletionQueue());
     }
-    absl::StatusOr<StartedServer> started = StartGrpcServer(
-        builder, address, options.scope, options.tls == nullptr ? nullptr : options.tls->ForPort());
+    auto started = GrpcServer::Start(builder, {.address = address,
+                                               .scope = options.scope,
+                                               .tls = options.tls,
+                                               .limits = options.port_limits});
     if (!started.ok()) return started.status();
-    server_ = std::move(started->server);
-    address_ = std::move(started->address);
+    server_ = *std::move(started);
     for (const auto& queue : queues_) {
       for (int method = 0; method < kDataMethods; ++method) {
         for (int i = 0; i < kWaiting; ++i) new ServerCall(&shared_, method, queue.get());
@@ -231,9 +232,9 @@ class Listener : public DataListener {
   // 1. Answer what is open; later answers go nowhere. 2. Let these answers leave, take no new call.
   // 3. Drain the queues; when their threads end, no handler call runs.
   ~Listener() override {
-    if (server_ != nullptr) server_->GetHealthCheckService()->Shutdown();
+    if (server_ != nullptr) server_->SayClosing();
     shared_.open->Close();
-    if (server_ != nullptr) server_->Shutdown(GrpcDeadline(kCloseGrace));
+    if (server_ != nullptr) server_->Close(kCloseGrace);
     {
       absl::MutexLock lock(&shared_.queues_mu);
       shared_.queues_closed = true;
@@ -244,7 +245,7 @@ class Listener : public DataListener {
     for (const auto& queue : queues_) Run(queue.get());  // never started
   }
 
-  std::string address() const override { return address_; }
+  std::string address() const override { return server_->address(); }
 
  private:
   // Calls per queue and method that wait for a client: what can arrive at once without a detour
@@ -259,8 +260,7 @@ class Listener : public DataListener {
 
   Shared shared_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  std::unique_ptr<GrpcServer> server_;
   std::vector<std::thread> threads_;
 };
 

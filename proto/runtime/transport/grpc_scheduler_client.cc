@@ -85,20 +85,26 @@ class GrpcSchedulerClient : public SchedulerClient {
   struct Link {
     Link(const std::string& address, ProcessTls* tls, absl::Duration for_lease)
         : lease(for_lease),
-          channel(grpc::CreateCustomChannel(address,
-                                            tls == nullptr
-                                                ? grpc::InsecureChannelCredentials()
-                                                : tls->ChannelTo(Role::kScheduler, std::nullopt),
-                                            GrpcChannelArguments(for_lease))),
+          met(std::make_shared<MetPeer>()),
+          channel(grpc::CreateCustomChannel(
+              address,
+              tls == nullptr ? grpc::InsecureChannelCredentials()
+                             : tls->ChannelTo(Role::kScheduler, std::nullopt, met),
+              GrpcChannelArguments(for_lease))),
           stub(Scheduler::NewStub(channel)) {}
 
     const absl::Duration lease;
+    const std::shared_ptr<MetPeer> met;
     const std::shared_ptr<grpc::Channel> channel;
     const std::unique_ptr<Scheduler::Stub> stub;
   };
 
+  // Another one where the scheduler that was met counts no more: its handshake asks anew.
   std::shared_ptr<Link> link() {
     MutexLock lock(&mu_);
+    if (tls_ != nullptr && !tls_->CheckMet(*link_->met).ok()) {
+      link_ = std::make_shared<Link>(address_, tls_.get(), link_->lease);
+    }
     return link_;
   }
 
@@ -137,6 +143,11 @@ class GrpcSchedulerClient : public SchedulerClient {
     context.set_deadline(deadline);
     Reply reply;
     const grpc::Status status = ((*to->stub).*method)(&context, request, &reply);
+    if (tls_ != nullptr) {
+      if (absl::Status s = tls_->CheckAnswered(context); !s.ok()) {
+        return NotThere(timeout, s.message());
+      }
+    }
     Follow(context);
     if (status.ok()) return reply;
     absl::Status error = FromGrpc(status);

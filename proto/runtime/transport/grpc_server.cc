@@ -1,13 +1,7 @@
 #include "proto/runtime/transport/grpc_server.h"
 
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,6 +10,7 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/base/backoff.h"
 #include "proto/runtime/base/id_source.h"
+#include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/wire/message_limits.h"
 
 namespace strata {
@@ -39,10 +34,6 @@ constexpr Argument kBufferArguments[] = {
 // Calls that one connection may have open; more wait at the client.
 constexpr int kMaxStreamsPerConnection = 1024;
 
-// With certificates a connection is made anew after so long, which gRPC spreads by a tenth: its
-// handshake shows the newest certificates. What is under way on the old one goes on to its end.
-constexpr absl::Duration kMaxConnectionAge = absl::Hours(1);
-
 // A channel's pauses before it connects again: at most 50 ms and a second, when Spread adds half.
 // gRPC makes each the 1.6-fold of the one before, and spreads it by a fifth.
 constexpr absl::Duration kFirstReconnect = absl::Milliseconds(33);
@@ -50,90 +41,69 @@ constexpr absl::Duration kLastReconnect = absl::Milliseconds(666);
 
 int Milliseconds(absl::Duration d) { return static_cast<int>(absl::ToInt64Milliseconds(d)); }
 
-absl::Status Errno(int error, const std::string& address) {
-  const std::string text = absl::StrCat("cannot listen on \"", address, "\": ", strerror(error));
-  switch (error) {
-    case EADDRINUSE:
-      return absl::AlreadyExistsError(
-          absl::StrCat(text, "; another process has this port, choose another one or port 0"));
-    case EACCES:
-    case EPERM:
-      return absl::PermissionDeniedError(absl::StrCat(text, "; ports below 1024 need privileges"));
-    case EMFILE:
-    case ENFILE:
-      return absl::ResourceExhaustedError(text);
-    default:
-      return absl::InvalidArgumentError(absl::StrCat(text, "; is it an address of this machine?"));
-  }
-}
-
-// Tries the address by hand before gRPC does, which on failure gives no reason but a page of log.
-// A name may stand for several addresses: none of them may be taken, one of them must be ours.
-absl::Status Probe(const std::string& address, const HostPort& at) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int rc = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
-  if (rc != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot listen on \"", address, "\": ", gai_strerror(rc)));
-  }
-  bool usable = false;
-  int error = 0;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-    const int on = 1;
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0) {
-      usable = true;
-    } else if (error != EADDRINUSE) {
-      error = errno;
-    }
-    if (fd >= 0) close(fd);
-  }
-  freeaddrinfo(found);
-  if (error == EADDRINUSE || !usable) return Errno(error, address);
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
-                                              const std::string& address, BindScope scope,
-                                              std::shared_ptr<grpc::ServerCredentials> credentials,
-                                              absl::Duration lease) {
-  absl::Status usable = CheckBindAddress(address, scope);
-  if (usable.ok()) usable = Probe(address, *ParseHostPort(address));
-  if (!usable.ok()) return usable;
+void SetArguments(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   for (const Argument& a : kBufferArguments) builder.AddChannelArgument(a.name, a.value);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // Two servers must not share a port, half of the calls each.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  const Keepalive keepalive = Keepalive::For(lease);
+  const Keepalive keepalive = Keepalive::For(options.lease);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(keepalive.quiet));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(keepalive.patience));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   // Clients may ask as often as they like; by default those that do are thrown out.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  if (credentials != nullptr) {
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(kMaxConnectionAge));
+  const PortLimits& limits = options.limits;
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(limits.handshake_time));
+  if (options.tls != nullptr) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(limits.connection_age));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                               Milliseconds(limits.connection_grace));
   }
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxMessageBytes));
-  grpc::EnableDefaultHealthCheckService(true);
-  int port = 0;
-  builder.AddListeningPort(
-      address, credentials == nullptr ? grpc::InsecureServerCredentials() : std::move(credentials),
-      &port);
-  StartedServer started;
-  started.server = builder.BuildAndStart();
-  if (started.server == nullptr || port == 0) {
+}
+
+}  // namespace
+
+// 1. The port, so that what is wrong with the address is known first. 2. The server, to which
+// connections are given that the port took. 3. The port takes connections.
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(grpc::ServerBuilder& builder,
+                                                              const GrpcServerOptions& options) {
+  std::unique_ptr<GrpcServer> started(new GrpcServer);
+  auto port = PortListener::Listen({.address = options.address,
+                                    .scope = options.scope,
+                                    .connections = options.limits.connections,
+                                    .silence = Keepalive::For(options.lease).patience});
+  if (!port.ok()) return port.status();
+  started->port_ = *std::move(port);
+  started->health_ = HealthService::Make(options.tls);
+  builder.RegisterService(started->health_->service());
+  SetArguments(options, builder);
+  started->connections_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      options.tls == nullptr ? grpc::InsecureServerCredentials() : options.tls->ForPort());
+  started->server_ = builder.BuildAndStart();
+  if (started->server_ == nullptr) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on \"", address, "\": it was free a moment ago; try again"));
+        absl::StrCat("gRPC makes no server at \"", options.address, "\"; try again"));
   }
-  started.address = absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+  started->port_->Accept([to = started->connections_.get()](int listener_fd, int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listener_fd;
+    connection.fd = fd;
+    to->HandleNewConnection(&connection);
+  });
   return started;
+}
+
+GrpcServer::~GrpcServer() {
+  // Whoever takes connections must not outlive the server. Null: the port was not to be had.
+  if (port_ != nullptr) port_->Close();
+}
+
+void GrpcServer::Close(absl::Duration grace) {
+  SayClosing();
+  port_->Close();
+  server_->Shutdown(GrpcDeadline(grace));
 }
 
 grpc::ChannelArguments GrpcChannelArguments(absl::Duration lease) {

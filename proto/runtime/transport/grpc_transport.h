@@ -11,6 +11,7 @@
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/caller_limits.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/port_limits.h"
 #include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/transport.h"
 
@@ -37,6 +38,8 @@ struct GrpcTransportOptions {
   const KnownLease* lease = nullptr;
   // Of each caller who has proven who he is, at each listener.
   CallerLimitsOptions caller_limits = {};
+  // Of connections, at each listener.
+  PortLimits port_limits = {};
   // What listeners and channels show, and whom they let in. Null: nobody is asked, and every call
   // is Caller::Nobody's.
   std::shared_ptr<ProcessTls> tls = nullptr;
@@ -46,7 +49,7 @@ struct GrpcTransportOptions {
 };
 
 // Addresses are host:port (IPv6 in brackets); port 0 takes a free one. Listen's errors are those of
-// StartGrpcServer. Error texts of handlers arrive cut at kMaxStatusTextBytes.
+// GrpcServer::Start. Error texts of handlers arrive cut at kMaxStatusTextBytes.
 std::unique_ptr<DataTransport> MakeGrpcTransport(GrpcTransportOptions options = {});
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #include "proto/runtime/transport/process_tls.h"
 
 #include <grpc/grpc_security_constants.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_context.h>
 
@@ -70,11 +71,28 @@ absl::StatusOr<std::shared_ptr<ProcessTls>> ProcessTls::Open(const ProcessTlsOpt
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ProcessTls::ChannelTo(Role role,
-                                                                std::optional<std::string> name) {
-  return TlsChannelCredentials(
-      provider_, [source = source_, role, name = std::move(name)](absl::string_view certificate) {
-        return source->Verify(certificate, {role}, name);
-      });
+                                                                std::optional<std::string> name,
+                                                                std::shared_ptr<MetPeer> met) {
+  return TlsChannelCredentials(provider_, [source = source_, role, name = std::move(name),
+                                           met = std::move(met)](absl::string_view certificate) {
+    auto caller = source->Verify(certificate, {role}, name);
+    if (caller.ok() && met != nullptr) met->Meet(std::string(certificate));
+    return caller;
+  });
+}
+
+absl::Status ProcessTls::CheckPeerNow(const std::string& certificate) {
+  if (certificate.empty()) return absl::OkStatus();
+  const absl::Status s = Who(certificate).status();
+  if (s.ok() || STRATA_MUTATION("peers.met_for_good")) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("who is called counts no more: ", s.message()));
+}
+
+absl::Status ProcessTls::CheckMet(const MetPeer& met) { return CheckPeerNow(met.certificate()); }
+
+absl::Status ProcessTls::CheckAnswered(const grpc::ClientContext& call) {
+  const auto shown = call.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  return CheckPeerNow(shown.empty() ? "" : std::string(shown[0].data(), shown[0].size()));
 }
 
 std::shared_ptr<grpc::ServerCredentials> ProcessTls::ForPort() {

@@ -27,6 +27,7 @@
 
 namespace grpc {
 class ChannelCredentials;
+class ClientContext;
 class ServerContextBase;
 class ServerCredentials;
 namespace experimental {
@@ -59,6 +60,24 @@ struct ProcessTlsOptions {
 // reads once) and before any credentials are made.
 void AllowTls13Alone();
 
+// Who was at the other end of a channel's last handshake. Thread-safe.
+class MetPeer {
+ public:
+  void Meet(std::string certificate) {
+    MutexLock lock(&mu_);
+    certificate_ = std::move(certificate);
+  }
+  // PEM; empty: there was none yet.
+  std::string certificate() const {
+    MutexLock lock(&mu_);
+    return certificate_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  std::string certificate_ ABSL_GUARDED_BY(mu_);
+};
+
 // Thread-safe.
 //
 //   const auto tls = ProcessTls::Open({.folder = flags.certs, .insecure = flags.insecure,
@@ -78,7 +97,15 @@ class ProcessTls {
   const Identity& self() const { return source_->self(); }
 
   // Of a connection to the one of that role and name. Without a name any of that role will do.
-  std::shared_ptr<grpc::ChannelCredentials> ChannelTo(Role role, std::optional<std::string> name);
+  // `met`, where given, learns who it is.
+  std::shared_ptr<grpc::ChannelCredentials> ChannelTo(Role role, std::optional<std::string> name,
+                                                      std::shared_ptr<MetPeer> met = nullptr);
+  // Before a call: whether the one that was met still counts, as of now. UNAVAILABLE: its
+  // certificate has expired or was revoked since; nothing may be sent to it, and a new connection
+  // may find a new certificate. OK where nobody was met.
+  absl::Status CheckMet(const MetPeer& met);
+  // After a call that was answered: the same of who answered it. OK where nobody did.
+  absl::Status CheckAnswered(const grpc::ClientContext& call);
   // Lets in who has a certificate of the cluster's CA; Admit asks the rest.
   std::shared_ptr<grpc::ServerCredentials> ForPort();
 
@@ -101,6 +128,7 @@ class ProcessTls {
   ProcessTls(std::shared_ptr<CredentialSource> source, Provider provider)
       : source_(std::move(source)), provider_(std::move(provider)) {}
   absl::StatusOr<Caller> Who(const std::string& certificate);
+  absl::Status CheckPeerNow(const std::string& certificate);
 
   const std::shared_ptr<CredentialSource> source_;
   const Provider provider_;

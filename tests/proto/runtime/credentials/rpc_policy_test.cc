@@ -12,6 +12,7 @@
 #include "google/protobuf/descriptor.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/data.pb.h"
+#include "proto/strata/health.pb.h"
 
 namespace strata {
 namespace {
@@ -19,7 +20,8 @@ namespace {
 // "service.method" of all services.
 std::set<std::string> Declared() {
   std::set<std::string> methods;
-  for (const auto* file : {NodeReport::descriptor()->file(), PullRequest::descriptor()->file()}) {
+  for (const auto* file : {NodeReport::descriptor()->file(), PullRequest::descriptor()->file(),
+                           grpc::health::v1::HealthCheckRequest::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) {
         methods.insert(file->service(s)->method(m)->full_name());
@@ -48,7 +50,8 @@ TEST_CASE("who may call what", "[policy]") {
       {"GetJob", "...or"},      {"ListJobs", "...or"},
       {"CancelJob", "...o."},   {"CreateCheckpoint", "...o."},
       {"GetCluster", "...or"},  {"GetShards", "...or"},
-      {"GetEvents", "...or"},   {"SettleQuarantine", "...o."}};
+      {"GetEvents", "...or"},   {"SettleQuarantine", "...o."},
+      {"Check", "cswor"},       {"Watch", "cswor"}};
   REQUIRE(expected.size() == std::size(kRpcRules));
   const std::string letters = "cswor";
   for (const RpcRule& rule : kRpcRules) {

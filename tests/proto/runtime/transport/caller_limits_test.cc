@@ -12,7 +12,7 @@
 namespace strata {
 namespace {
 
-using Admitted = std::shared_ptr<const CallerLimits::Admitted>;
+using Admitted = std::shared_ptr<CallerLimits::Admitted>;
 
 const Caller kOne = {.name = "a", .role = Role::kWorker};
 const Caller kOther = {.name = "b", .role = Role::kWorker};
@@ -44,11 +44,29 @@ TEST_CASE("a caller has so many bytes in flight, and one call however long", "[l
   ManualClock clock;
   const auto limits = Limits(&clock);
   Admitted longest = *limits->Begin(kOne, 1000);
-  CheckBeyond(limits->Begin(kOne, 1).status(), "100 bytes of requests in flight");
+  CheckBeyond(limits->Begin(kOne, 1).status(), "100 bytes of requests and replies in flight");
   longest.reset();
   const Admitted half = *limits->Begin(kOne, 50);
   const Admitted rest = *limits->Begin(kOne, 50);
-  CheckBeyond(limits->Begin(kOne, 1).status(), "100 bytes of requests in flight");
+  CheckBeyond(limits->Begin(kOne, 1).status(), "100 bytes of requests and replies in flight");
+}
+
+TEST_CASE("a reply takes the place of its request until it is written", "[limits]") {
+  ManualClock clock;
+  const auto limits = Limits(&clock);
+  // One is taken, however long it is.
+  Admitted first = *limits->Begin(kOne, 10);
+  CHECK(first->Reply(5000).ok());
+  CheckBeyond(limits->Begin(kOne, 1).status(), "100 bytes of requests and replies in flight");
+  CHECK(limits->Begin(kOther, 1).ok());
+  first.reset();
+  first = *limits->Begin(kOne, 90);
+  const Admitted second = *limits->Begin(kOne, 10);
+  CHECK(first->Reply(30).ok());
+  CheckBeyond(second->Reply(5000), "100 bytes of requests and replies in flight");
+  // That something was done is always told.
+  CHECK(second->Reply(CallerLimits::kShortReply).ok());
+  CheckBeyond(limits->Begin(kOne, 1).status(), "100 bytes of requests and replies in flight");
 }
 
 TEST_CASE("a caller makes so many calls a second, and twice as many at once", "[limits]") {

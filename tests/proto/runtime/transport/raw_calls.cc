@@ -1,6 +1,7 @@
 #include "tests/proto/runtime/transport/raw_calls.h"
 
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
@@ -15,6 +16,35 @@
 #include "proto/runtime/transport/grpc_status.h"
 
 namespace strata::testing {
+namespace {
+
+// OK: a message has come.
+grpc::Status FirstMessage(grpc::GenericStub& stub, grpc::ClientContext& context,
+                          const RawCall& call, const grpc::ByteBuffer& request) {
+  grpc::CompletionQueue queue;
+  const auto await = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto stream = stub.PrepareCall(&context, call.path, &queue);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  stream->StartCall(nullptr);
+  bool read = await();
+  if (read) {
+    stream->WriteLast(request, grpc::WriteOptions(), nullptr);
+    await();
+    stream->Read(&response, nullptr);
+    read = await();
+  }
+  if (read) context.TryCancel();
+  stream->Finish(&status, nullptr);
+  await();
+  return read ? grpc::Status::OK : status;
+}
+
+}  // namespace
 
 absl::Status CallRaw(const std::shared_ptr<ProcessTls>& tls, const RawCall& call) {
   grpc::GenericStub stub(grpc::CreateCustomChannel(call.address,
@@ -27,6 +57,7 @@ absl::Status CallRaw(const std::shared_ptr<ProcessTls>& tls, const RawCall& call
   if (!call.session.empty()) context.AddMetadata(kSessionMetadata, call.session);
   const grpc::Slice body(call.body);
   const grpc::ByteBuffer request(&body, 1);
+  if (call.streams) return FromGrpc(FirstMessage(stub, context, call, request));
   grpc::ByteBuffer response;
   grpc::Status status;
   absl::Notification done;

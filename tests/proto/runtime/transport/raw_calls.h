@@ -17,6 +17,7 @@ struct RawCall {
   std::string path;              // "/strata.DataPlane/Pull"
   std::string body = "";
   std::string session = "";  // credential; empty: none
+  bool streams = false;      // the reply has more than one message: the call ends with the first
 };
 // A connection of its own for each. Null: without TLS.
 absl::Status CallRaw(const std::shared_ptr<ProcessTls>& tls, const RawCall& call);

@@ -110,6 +110,8 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   void Report(CopyReport& report) const;
   // Images that the next copy could not load, by file.
   void ReportImages(ServerJobReport& report) const;
+  // Name of the server before this one; empty: there is none.
+  std::string sender() const;
   // "head", "middle", "tail", or "joining": it is no member yet.
   std::string role() const;
   // Why this copy cannot go on: its log lost its end.

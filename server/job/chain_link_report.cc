@@ -35,6 +35,13 @@ uint64_t ChainLink::image(size_t shard) const {
   return shards_[shard].image;
 }
 
+std::string ChainLink::sender() const {
+  absl::MutexLock lock(&mu_);
+  const int before = static_cast<int>(directive_.place()) - 1;
+  return before < 0 || before >= directive_.members_size() ? ""
+                                                           : directive_.members(before).server();
+}
+
 std::string ChainLink::role() const {
   absl::MutexLock lock(&mu_);
   const ChainConfiguration& c = chain_.configuration();

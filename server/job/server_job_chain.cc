@@ -296,15 +296,9 @@ absl::Status ServerJob::LoadReceived(size_t shard, Shard& rows) {
   };
   const auto damaged = [&](const absl::Status& s) {
     if (!absl::IsDataLoss(s)) return fail(s);
-    std::string from;
-    {
-      absl::MutexLock lock(&mu_);
-      const int before = static_cast<int>(chain_.place()) - 1;
-      if (before >= 0) from = chain_.members(before).server();
-    }
-    return fail(absl::DataLossError(absl::StrCat("the base image of shard ",
-                                                 rows.options().id.value, " that server ", from,
-                                                 " sent is damaged: ", s.message())));
+    return fail(absl::DataLossError(
+        absl::StrCat("the base image of shard ", rows.options().id.value, " that server ",
+                     link_->sender(), " sent is damaged: ", s.message())));
   };
   auto reader = storage::ShardFileReader::Open(receivers_[shard]->path());
   if (!reader.ok()) return damaged(reader.status());

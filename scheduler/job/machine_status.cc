@@ -10,8 +10,8 @@
 #include "proto/job/job_plan.h"
 #include "proto/job/schema/schema_vocabulary.h"
 #include "proto/job/tables/life_cycle_spec.h"
-#include "scheduler/job/input_listing.h"
 #include "scheduler/job/chains/chain_words.h"
+#include "scheduler/job/input_listing.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/progress.h"
 #include "scheduler/nodes/placement.h"
@@ -300,8 +300,7 @@ void JobMachine::AddSlotDirective(const Membership& members, int slot, int place
   if (ledger_) d->set_closed_below(ledger_->closed_below());
   if (ledger_) d->set_given_up_through(cuts_->OverThrough());
   if (record.has_chain()) {
-    *d->mutable_chain() =
-        TellChain(members, record.chain(), place, job().storage().min_replicas());
+    *d->mutable_chain() = TellChain(members, record.chain(), place, job().storage().min_replicas());
   }
   if (place == 0) AddHeadDirective(*d);
   if (!bulk) return;

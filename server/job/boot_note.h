@@ -1,7 +1,6 @@
 // Whether the end of a copy's log may be gone (rule R17 of tests/model/README.md): a log that no
 // commit syncs outlives kills, and not the start of its machine anew. `BOOT`, beside OPEN, says
 // under which start the log was open last, and whether it was closed.
-// Tested by tests/server/job/boot_note_test.cc
 #ifndef STRATA_SERVER_JOB_BOOT_NOTE_H_
 #define STRATA_SERVER_JOB_BOOT_NOTE_H_
 

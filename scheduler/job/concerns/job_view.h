@@ -34,7 +34,7 @@ struct JobView {
   bool bsp = true;
 };
 
-// For people: "server/s0".
+// For people: the role, a slash, the name.
 std::string NameOf(NodeRole role, absl::string_view name);
 
 }  // namespace strata::scheduler

@@ -70,8 +70,7 @@ void NoteTrouble(const Membership& members, const ChainRecord& chain, uint64_t g
 void TakeChange(const ChainRecord& before, const ChainRecord& next, ChainView& view) {
   const std::set<std::string> there = ServersOf(next);
   std::erase_if(view.copies, [&there](const auto& copy) { return !there.contains(copy.first); });
-  std::erase_if(view.troubled,
-                [&there](const std::string& name) { return !there.contains(name); });
+  std::erase_if(view.troubled, [&there](const std::string& name) { return !there.contains(name); });
   if (!next.has_joining() || before.has_joining()) return;
   // Of the copy after it the last member speaks anew.
   const CopyRecord& last = next.members(next.members_size() - 1);

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -111,7 +112,8 @@ class Machines {
 
   std::string Home(const std::string& machine) const { return folder_ + "/machines/" + machine; }
 
-  // Exit code of a shell on `desk` that is given `text`.
+  // Exit code of a shell on `desk` that is given `text`; kHangs: it did not end, and was ended.
+  static constexpr int kHangs = 124;
   int Type(const std::string& text, const std::string& said) {
     const std::string script = folder_ + "/typed";
     std::ofstream(script) << "export MACHINES=" << folder_ << "/machines PATH=" << folder_
@@ -121,14 +123,28 @@ class Machines {
                                                          "exec strata-scheduler --lease-ms 2000"},
                                                         {"/mnt/strata", folder_ + "/shared"}});
     ChildProcess shell({"/bin/bash", "-e", "-u", "-o", "pipefail", script}, said, Home("desk"));
-    AwaitThat(
-        "end of a block",
-        [&] {
-          Reap();
-          return shell.Ended();
-        },
-        absl::Seconds(200));
+    try {
+      AwaitThat(
+          "end of a block",
+          [&] {
+            Reap();
+            return shell.Ended();
+          },
+          absl::Seconds(100));
+    } catch (const std::runtime_error&) {
+      return kHangs;
+    }
     return shell.Wait();
+  }
+
+  // What the processes have said on stderr.
+  std::string Said() const {
+    std::string all;
+    for (const auto& machine : fs::directory_iterator(folder_ + "/machines")) {
+      absl::StrAppend(&all, machine.path().filename().string(), ": ",
+                      ReadFile(machine.path().string() + "/out"), "\n");
+    }
+    return all;
   }
 
   // For good.
@@ -195,7 +211,8 @@ TEST_CASE("the commands of OPERATIONS.md work as they stand", "[e2e][operations]
     }
     const std::string said = absl::StrCat(folder->path(), "/said-", block.line);
     const int code = machines.Type(Typed(block.text), said);
-    INFO(kPage << ", line " << block.line << "\n" << ReadFile(said) << ReadFile(said + ".err"));
+    INFO(kPage << ", line " << block.line << "\n"
+               << ReadFile(said) << ReadFile(said + ".err") << machines.Said());
     REQUIRE(code == 0);
   }
   CHECK(lost.size() == std::size(kLosses));

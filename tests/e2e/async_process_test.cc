@@ -121,7 +121,7 @@ void KillEach(const ScratchFolder& folder, const TrainingJob& job,
 
 TEST_CASE("async: every example once, with whatever is killed", "[e2e][async]") {
   const ScratchFolder folder = Folder();
-  KillEach(folder, FiveTablesJob(folder.path(), 5),
+  KillEach(folder, FiveTablesJob(folder.path(), 10),
            {{"worker-0"}, {"server-0"}, {"server-1", "worker-1"}, {"server-0", "server-1"}},
            [](const JobStatus& s, uint64_t, bool) { CHECK(s.lost_local_steps() == 0); });
 }
@@ -140,7 +140,7 @@ void CheckLost(const JobStatus& status, uint64_t worker_changes, bool worker_kil
 TEST_CASE("downpour: every window once; a killed worker loses at most nPush batches a lane",
           "[e2e][downpour]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = FiveTablesJob(folder.path(), 12);
+  TrainingJob job = FiveTablesJob(folder.path(), 48);
   TrainingSpec& training = *job.mutable_spec()->mutable_training();
   training.set_mode("downpour");
   training.set_n_fetch(4);
@@ -151,7 +151,7 @@ TEST_CASE("downpour: every window once; a killed worker loses at most nPush batc
 TEST_CASE("easgd: every window once; a killed worker loses at most tau batches a lane",
           "[e2e][easgd]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = AsyncJob(folder.path(), 12);
+  TrainingJob job = AsyncJob(folder.path(), 48);
   TrainingSpec& training = *job.mutable_spec()->mutable_training();
   training.set_mode("easgd");
   training.set_tau(4);

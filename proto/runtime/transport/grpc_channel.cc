@@ -91,7 +91,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
       if (absl::Status s = call->tls->CheckAnswered(call->context); !s.ok()) return call->done(s);
     }
     if (call->status.ok()) return call->done(FromByteBuffer(call->reply));
-    if (call->status.error_code() == grpc::StatusCode::CANCELLED &&
+    // Of a connection that breaks gRPC says CANCELLED or UNKNOWN ("Stream removed") as well.
+    const grpc::StatusCode code = call->status.error_code();
+    if ((code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::UNKNOWN) &&
         call->context.GetServerTrailingMetadata().count(kHandlerMark) == 0) {
       return call->done(absl::UnavailableError("the connection was closed by one of its ends"));
     }

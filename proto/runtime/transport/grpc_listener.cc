@@ -166,7 +166,8 @@ class ServerCall {
     if (result.ok()) {
       responder_.Finish(ToByteBuffer(*std::move(result)), grpc::Status::OK, this);
     } else {
-      if (absl::IsCancelled(result.status())) context_.AddTrailingMetadata(kHandlerMark, "1");
+      if (absl::IsCancelled(result.status()) || absl::IsUnknown(result.status()))
+        context_.AddTrailingMetadata(kHandlerMark, "1");
       responder_.FinishWithError(ToGrpc(result.status()), this);
     }
   }

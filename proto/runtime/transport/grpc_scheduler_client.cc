@@ -151,7 +151,9 @@ class GrpcSchedulerClient : public SchedulerClient {
     Follow(context);
     if (status.ok()) return reply;
     absl::Status error = FromGrpc(status);
-    if (absl::IsUnavailable(error)) return NotThere(timeout, error.message());
+    // Of a connection that breaks gRPC says UNKNOWN ("Stream removed") as well; we never do.
+    if (absl::IsUnavailable(error) || absl::IsUnknown(error))
+      return NotThere(timeout, error.message());
     return error;
   }
 

@@ -40,7 +40,7 @@ std::vector<CopiesScene> CopiesScenesOf(Mode mode) {
   // An image is read in several pieces, of each shard one at least.
   return {{Phase::kForward, forward},
           {Phase::kPromotion, "server.chain.promote=stop", true, true},
-          {Phase::kCopyImage, "server.chain.image=stop@2/3", true, false}};
+          {Phase::kCopyImage, "server.chain.image=stop@2/3", true, false, true}};
 }
 
 std::string ArmedFor(const Scene& scene) {

@@ -32,6 +32,7 @@ struct CopiesScene {
   // The phase comes only after some server was lost: one that heads shards, or any.
   bool needs_loss = false;
   bool of_head = false;
+  bool loses_folder = false;  // of the server, as with its machine
 };
 std::vector<CopiesScene> CopiesScenesOf(Mode mode);
 

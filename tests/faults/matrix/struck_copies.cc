@@ -1,7 +1,9 @@
 // StruckCluster: jobs with copies of their shards.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -51,6 +53,11 @@ void StruckCluster::Lose(const CopiesScene& scene) {
   ref.set_job(job_);
   const auto shards = cluster_.scheduler().GetShards(ref, absl::Seconds(1));
   if (!shards.ok()) return;  // it is starting, or opens the job
+  // With its folder copies of other servers' shards go: they have another one each.
+  const bool whole =
+      std::all_of(shards->servers().begin(), shards->servers().end(),
+                  [](const ShardServer& server) { return !WholeChain(server).empty(); });
+  if (scene.loses_folder && !whole) return;
   for (int slot = 0; slot < shards->servers_size(); ++slot) {
     const ShardServer& server = shards->servers(slot);
     const std::vector<std::string> chain = WholeChain(server);
@@ -63,6 +70,8 @@ void StruckCluster::Lose(const CopiesScene& scene) {
     std::fprintf(stderr, "  loss of %s, %.2f s\n", victim.c_str(),
                  absl::ToDoubleSeconds(absl::Now() - begun_at_));
     cluster_.Kill(victim);
+    // Who comes back with its log is waited for: no copy is made.
+    if (scene.loses_folder) std::filesystem::remove_all(cluster_.folder() + "/" + victim);
     cluster_.Start(victim, scene.failpoints);
     return;
   }

@@ -36,8 +36,8 @@ namespace {
 
 using strata::testing::CallRaw;
 using strata::testing::Certs;
-using strata::testing::kCluster;
-using strata::testing::kOtherCluster;
+using strata::testing::kOtherTlsCluster;
+using strata::testing::kTlsCluster;
 using strata::testing::RawCall;
 
 // Before gRPC looks, and before there are threads: as a main program does it.
@@ -188,7 +188,7 @@ TEST_CASE("each role may make its calls, and no others", "[policy]") {
 
 TEST_CASE("who has no certificate of the cluster's CA makes no call", "[policy]") {
   Ports ports;
-  const Certs other(kOtherCluster), same_name(kCluster);
+  const Certs other(kOtherTlsCluster), same_name(kTlsCluster);
   for (const Certs* strange : {&other, &same_name}) {
     const auto stranger = Ports::OpenTls(strange->Issue(Role::kWorker, "w"));
     for (const Served& served : AllServed()) {

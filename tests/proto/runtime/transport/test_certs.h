@@ -20,11 +20,11 @@
 
 namespace strata::testing {
 
-inline constexpr ClusterId kCluster{1, 2}, kOtherCluster{3, 4};
+inline constexpr ClusterId kTlsCluster{1, 2}, kOtherTlsCluster{3, 4};
 // A cluster's authority, and certificates of it.
 class Certs {
  public:
-  explicit Certs(const ClusterId& cluster = kCluster, absl::Time made = absl::Now())
+  explicit Certs(const ClusterId& cluster = kTlsCluster, absl::Time made = absl::Now())
       : cluster_(cluster) {
     REQUIRE(InitAuthority(folder(), cluster, 300, made).ok());
   }

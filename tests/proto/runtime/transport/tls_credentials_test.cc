@@ -64,7 +64,7 @@ TEST_CASE("both ends of a connection prove who they are", "[tls]") {
   const grpc::Status status = CallAs(certs.Issue(Role::kWorker, "w"), client, listening.port());
   INFO(status.error_message());
   CHECK(status.error_code() == kArrived);
-  CHECK(status.error_message() == IdentityUri({kCluster, Role::kWorker, "w"}));
+  CHECK(status.error_message() == IdentityUri({kTlsCluster, Role::kWorker, "w"}));
   CHECK(listening.calls() == 1);
   CHECK(server.said() == "worker/w");
   CHECK(client.said() == "server/alpha");
@@ -114,7 +114,7 @@ TEST_CASE("who shows no certificate does not arrive", "[tls]") {
 }
 
 TEST_CASE("another cluster's authority is refused at both ends", "[tls]") {
-  const Certs certs, other(kOtherCluster), same_name(kCluster);
+  const Certs certs, other(kOtherTlsCluster), same_name(kTlsCluster);
   for (const Certs* strange : {&other, &same_name}) {
     const std::string server_folder = strange == &other ? certs.Issue(Role::kServer, "alpha")
                                                         : certs.folder() + "/server/alpha/current";
@@ -135,7 +135,7 @@ TEST_CASE("another cluster's authority is refused at both ends", "[tls]") {
 
 TEST_CASE("certificates whose time is over, or has not come, are refused", "[tls]") {
   const absl::Duration day = absl::Hours(24);
-  const Certs certs(kCluster, absl::Now() - 30 * day);
+  const Certs certs(kTlsCluster, absl::Now() - 30 * day);
   const std::string alpha = certs.Issue(Role::kServer, "alpha");
   const std::string w = certs.Issue(Role::kWorker, "w");
   for (const absl::Duration made : {-20 * day, 20 * day}) {
@@ -161,7 +161,7 @@ TEST_CASE("a client tells what it expected and whom it met", "[tls]") {
   Revocations revocations;
   revocations.Add(LoadCredentials(alpha)->certificate.facts.serial, {"server/alpha", absl::Now()});
   PeerExpectations other_cluster = certs.Expect({Role::kServer});
-  other_cluster.cluster = kOtherCluster;
+  other_cluster.cluster = kOtherTlsCluster;
   const std::vector<std::pair<PeerExpectations, std::string>> cases = {
       {certs.Expect({Role::kScheduler}), "only role scheduler may do this"},
       {certs.Expect({Role::kServer}, "beta"), "only 'beta' may do this"},
@@ -187,7 +187,7 @@ TEST_CASE("a server lets in whom it expects alone", "[tls]") {
   Revocations revocations;
   revocations.Add(LoadCredentials(w)->certificate.facts.serial, {"worker/w", absl::Now()});
   PeerExpectations other_cluster = certs.Expect({Role::kWorker});
-  other_cluster.cluster = kOtherCluster;
+  other_cluster.cluster = kOtherTlsCluster;
   struct Case {
     PeerExpectations expected;
     Revocations revocations;

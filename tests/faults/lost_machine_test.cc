@@ -301,9 +301,11 @@ TEST_CASE("the last copy is lost, and no server is left that could take its plac
   const JobStatus end = cluster.AwaitEnd(job);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
-  CHECK(end.rollbacks() == 1);
+  // One, or, where one server is there before the other, one for the shards of each.
+  CHECK(end.rollbacks() >= 1);
+  CHECK(end.rollbacks() <= 2);
   CHECK(end.model_hash() == reference.model_hash());
-  CHECK(absl::StrContains(Conditions(end), "are lost, with the last copy"));
+  CHECK(absl::StrContains(Conditions(end), " are lost, with "));
 }
 
 }  // namespace

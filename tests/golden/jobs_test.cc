@@ -43,7 +43,7 @@ std::string MetricsOfEvaluations(const std::string& metrics) {
   for (std::string line; std::getline(in, line);) {
     Json json = Json::parse(line);
     if (!json.contains("evalAuc")) continue;
-    for (const char* field : {"loss", "auc", "examplesPerSecond"}) {
+    for (const char* field : {"loss", "auc", "examplesPerSecond", "unixMs"}) {
       Json& value = json.at(field);
       if (value.is_number() || value.is_null()) value = "<number or null>";
     }

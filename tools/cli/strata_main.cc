@@ -33,6 +33,7 @@
 #include "tools/cli/job/commands.h"
 #include "tools/cli/job/train_command.h"
 #include "tools/cli/job/validate_command.h"
+#include "tools/cli/plot/command.h"
 
 namespace strata {
 namespace {
@@ -78,6 +79,7 @@ struct Runner {
   ExitCode operator()(const ImportCommandOptions& o) const { return RunImport(o); }
   ExitCode operator()(const GetRowOptions& o) const { return RunGetRow(o); }
   ExitCode operator()(const DeltaCommandOptions& o) const { return RunDelta(o); }
+  ExitCode operator()(const PlotOptions& o) const { return RunPlot(o); }
   ExitCode operator()(const NodesOptions& o) const { return RunNodes(o); }
   ExitCode operator()(const NodesAdoptOptions& o) const { return RunNodesAdopt(o); }
   ExitCode operator()(const NodesPurgeOptions& o) const { return RunNodesPurge(o); }

@@ -182,12 +182,23 @@ class Boundary : public EvaluationBoundary {
     return false;
   }
 
-  // What the job has trained on when `completed` steps are: bsp, the whole job; else what the lanes
-  // of this worker have.
+  uint64_t OwnSteps(Step completed) const {
+    return completed.value - std::min(completed.value, o_.steps_before);
+  }
+
+  // What the rate counts: bsp, lines of the whole job; else what the lanes of this worker have.
   uint64_t ExamplesAt(Step completed) const {
     if (!bsp_) return o_.stats->examples();
-    const uint64_t own = completed.value - std::min(completed.value, o_.steps_before);
-    return LinesAtStep(o_.spec.training(), o_.train_lines, own);
+    return LinesAtStep(o_.spec.training(), o_.train_lines, OwnSteps(completed));
+  }
+
+  // Lines that the whole job took for `completed` steps. Asynchronous modes: as if each window were
+  // full, and at most what there is. The last window of a task may have fewer lines.
+  uint64_t JobLinesAt(Step completed) const {
+    const TrainingSpec& training = o_.spec.training();
+    if (bsp_) return LinesAtStep(training, o_.train_lines, OwnSteps(completed));
+    const uint64_t lines = OwnSteps(completed) * BatchesPerWindow(training) * training.batch_size();
+    return std::min(lines, o_.train_lines * std::max(1u, training.epochs()));
   }
 
   // One line per second of training and one per evaluation. The rate is that of training alone:
@@ -204,7 +215,8 @@ class Boundary : public EvaluationBoundary {
         "{\"step\": ", completed.value,
         ", \"loss\": ", NumberText(recent ? std::optional(recent->loss) : std::nullopt, 6),
         ", \"auc\": ", NumberText(recent ? recent->auc : std::nullopt, 6),
-        ", \"examplesPerSecond\": ", NumberText(rate, 1));
+        ", \"examplesPerSecond\": ", NumberText(rate, 1), ", \"examples\": ", JobLinesAt(completed),
+        ", \"unixMs\": ", absl::ToUnixMillis(now));
     if (result != nullptr) absl::StrAppend(&line, EvaluationMembers(*result));
     ReportMetrics(metrics_->Append(line + "}"), now, last);
   }

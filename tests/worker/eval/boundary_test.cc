@@ -86,6 +86,7 @@ class Fixture {
   }
 
   ManualTimer timer;
+  const absl::Time begun = timer.Now();
   TrainingStats stats;
 
  private:
@@ -106,6 +107,9 @@ TEST_CASE("bsp: the rate of each line is the whole job's since the line before",
     CHECK(lines[i]["examplesPerSecond"] == 800.0);
     CHECK(lines[i]["loss"] == 0.25);
     CHECK(lines[i]["auc"] == 1.0);
+    CHECK(lines[i]["examples"] == 40 * (1 + 20 * (i + 1)));
+    CHECK(lines[i]["unixMs"] ==
+          absl::ToUnixMillis(f.begun + (i + 1) * absl::Seconds(1) + absl::Milliseconds(50)));
   }
 }
 
@@ -156,6 +160,14 @@ TEST_CASE("asynchronous modes tell the rate of this worker's lanes", "[metrics]"
   f.RunTo(21, absl::Milliseconds(50));
   REQUIRE(f.Lines().size() == 1);
   CHECK(f.Lines()[0]["examplesPerSecond"] == 400.0);
+}
+
+TEST_CASE("asynchronous modes tell what full windows of the whole job took", "[metrics]") {
+  Fixture f("async");
+  f.Reach(7, true);
+  CHECK(f.Lines()[0]["examples"] == 7 * kBatch);
+  f.Reach(101, true);  // tasks' last windows are short
+  CHECK(f.Lines()[1]["examples"] == 1000);
 }
 
 // Predictions at `path` of a job that evaluates, over no lines.

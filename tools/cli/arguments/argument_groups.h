@@ -22,6 +22,7 @@ void AddInspectCommands(CLI::App& app, CommandSet& commands);
 void AddCheckpointCommands(CLI::App& app, CommandSet& commands);
 void AddDataCommands(CLI::App& app, CommandSet& commands);
 void AddModelCommands(CLI::App& app, CommandSet& commands);
+void AddPlotCommand(CLI::App& app, CommandSet& commands);
 void AddHelpCommands(CLI::App& app, CommandSet& commands);
 
 }  // namespace strata

@@ -40,6 +40,7 @@ void AddEverything(CLI::App& app, CommandSet& commands) {
   AddCheckpointCommands(app, commands);
   AddDataCommands(app, commands);
   AddModelCommands(app, commands);
+  AddPlotCommand(app, commands);
   AddHelpCommands(app, commands);
 }
 

@@ -305,6 +305,20 @@ struct DeltaCommandOptions {
   bool json = false;
 };
 
+// Curves of `files`, which are metrics files of jobs.
+struct PlotOptions {
+  std::vector<std::string> files;
+  std::string x = "step";  // step, examples or time
+  std::string y;           // a member of the files' lines
+  std::string output;
+  std::vector<std::string> labels;  // of the files, in their order; none: their names
+  std::string title;
+  bool log_x = false;
+  bool log_y = false;
+  int width = 800;
+  int height = 480;
+};
+
 struct NodesOptions {
   ClusterOptions cluster;
   bool quarantined = false;  // instead: what servers keep of jobs that nobody knows
@@ -380,9 +394,9 @@ using Command =
                  CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
                  PredictCommandOptions, GenerateCriteoOptions, GenerateMovielensOptions,
                  ExportCommandOptions, ImportCommandOptions, GetRowOptions, DeltaCommandOptions,
-                 NodesOptions, NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions,
-                 TopOptions, ExplainOptions, EstimateOptions, CompletionOptions, ManOptions,
-                 SuperviseOptions>;
+                 PlotOptions, NodesOptions, NodesAdoptOptions, NodesPurgeOptions, ShardsOptions,
+                 EventsOptions, TopOptions, ExplainOptions, EstimateOptions, CompletionOptions,
+                 ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

@@ -75,6 +75,11 @@ class Source : public CredentialSource {
     return current_;
   }
 
+  std::shared_ptr<const Credentials> Last() const override {
+    MutexLock lock(&mu_);
+    return current_;
+  }
+
   std::shared_ptr<const Revocations> Revoked() const override {
     MutexLock lock(&mu_);
     return revoked_;

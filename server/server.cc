@@ -25,6 +25,7 @@
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
+#include "proto/runtime/transport/certificate_report.h"
 #include "server/copy_metrics.h"
 #include "server/data_service.h"
 #include "server/disk_room.h"
@@ -142,6 +143,7 @@ class ServerImpl : public Server {
   const FolderLock lock_;
   NodeCluster cluster_;      // of the thread that syncs
   KeptRevocations revoked_;  // as well
+  CertificateReport certificate_{options_.credentials};
   const size_t threads_;
   const uint64_t incarnation_;
   const uint64_t machine_bytes_;
@@ -216,7 +218,9 @@ void ServerImpl::SyncLoop() {
     absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
     if (keeper_.HasCopies()) most = std::min(most, kPollOfCopies);
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
-    auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
+    NodeReport report = MakeReport(session, seen, wait);
+    certificate_.AddTo(report);
+    auto directive = options_.scheduler->Sync(report, wait + kCallSlack);
     if (absl::IsUnauthenticated(directive.status())) {
       LOG(WARNING) << "session_fenced session=" << session << " next=register";
       keeper_.Fence();

@@ -20,6 +20,7 @@
 #include "proto/runtime/credentials/kept_revocations.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
+#include "proto/runtime/transport/certificate_report.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/retry_policy.h"
 #include "worker/job_runner.h"
@@ -133,7 +134,9 @@ class WorkerImpl : public Worker {
     RetryPolicy retry(o_.random);
     while (!stopping()) {
       work_.Pump();
-      auto reply = o_.scheduler->Sync(MakeReport(), o_.sync_wait + absl::Seconds(5));
+      NodeReport report = MakeReport();
+      certificate_.AddTo(report);
+      auto reply = o_.scheduler->Sync(report, o_.sync_wait + absl::Seconds(5));
       if (!reply.ok()) {
         if (absl::IsUnauthenticated(reply.status())) {
           Log(absl::StrCat("fenced worker=", o_.name, " reason=\"", reply.status().message(),
@@ -238,7 +241,8 @@ class WorkerImpl : public Worker {
   const uint64_t memory_bytes_ = ThisMachine().memory_bytes;
   NodeCluster cluster_;      // of the thread
   KeptRevocations revoked_;  // as well
-  bool refusing_ = false;    // as well
+  CertificateReport certificate_{o_.credentials};
+  bool refusing_ = false;  // as well
   const uint32_t threads_;
   const uint64_t incarnation_;
   SequenceCounter sequences_;

@@ -3,7 +3,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -21,6 +24,7 @@
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/transport.h"
+#include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -153,6 +157,47 @@ TEST_CASE("nodes whose list is damaged let nobody in until the scheduler has tol
   cluster.StartAnew("scheduler");
   AwaitThat("a list of the scheduler's", [&] { return IsLetIn(ann.Ask(cluster)); });
   CHECK(IsRevoked(bob.Ask(cluster)));
+}
+
+// As the scheduler has it; nothing: it knows no such node.
+std::optional<NodeStatus> NodeOf(Cluster& cluster, const std::string& name) {
+  const auto status = cluster.scheduler().GetCluster(kCall);
+  if (!status.ok()) return std::nullopt;
+  for (const NodeStatus& node : status->nodes()) {
+    if (node.name() == name) return node;
+  }
+  return std::nullopt;
+}
+
+TEST_CASE("nodes that were revoked come back with renewed certificates, without a restart",
+          "[tls]") {
+  auto scratch = ScratchFolder::Make("strata-e2e");
+  REQUIRE(scratch.ok());
+  const std::string certs = scratch->path() + "/certs";
+  REQUIRE(InitAuthority(certs, kCluster, 300, absl::Now()).ok());
+  Cluster cluster(scratch->path() + "/cluster", certs);
+  const std::vector<std::pair<Role, std::string>> nodes = {{Role::kServer, "server-0"},
+                                                           {Role::kWorker, "worker-0"}};
+  for (const auto& [role, name] : nodes) {
+    INFO(name);
+    const auto expires =
+        LoadCredentials(cluster.CertificateOf(name))->certificate.facts.valid.until;
+    CHECK(NodeOf(cluster, name)->certificate_not_after_unix_ms() == absl::ToUnixMillis(expires));
+    REQUIRE(RevokeCertificates(certs, role, name, "", absl::Now()).ok());
+  }
+  for (const auto& [role, name] : nodes) {
+    AwaitThat(name + " refused", [&, &name = name] { return !NodeOf(cluster, name)->alive(); });
+  }
+  for (const auto& [role, name] : nodes) {
+    REQUIRE(RenewIdentity(certs, {.role = role, .name = name, .days = 20}, absl::Now()).ok());
+  }
+  for (const auto& [role, name] : nodes) {
+    AwaitThat(name + " again", [&, &name = name] { return NodeOf(cluster, name)->alive(); });
+    REQUIRE(cluster.Running(name));
+    const auto expires =
+        LoadCredentials(cluster.CertificateOf(name))->certificate.facts.valid.until;
+    CHECK(NodeOf(cluster, name)->certificate_not_after_unix_ms() == absl::ToUnixMillis(expires));
+  }
 }
 
 }  // namespace

@@ -326,6 +326,7 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_disk_bytes(node.record.disk_bytes());
     out->set_disk_id(node.record.disk_id());
     if (node.record.role() == SERVER) out->set_zone(ZoneOf(node.record));
+    out->set_certificate_not_after_unix_ms(node.certificate_not_after_unix_ms);
     *out->mutable_peers() = {node.peers.begin(), node.peers.end()};
     out->set_gpu_bytes(node.record.gpu_bytes());
     if (const auto room = rooms.find(name); room != rooms.end()) {

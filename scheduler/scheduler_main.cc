@@ -1,6 +1,7 @@
 // strata-scheduler: membership, jobs and recovery of a cluster. Numbered steps of its life:
 //   1 flags, 2 folder, log and metrics (Daemon), 3 metadata, 4 gRPC, 5 wait for SIGTERM or SIGINT,
 //   6 stop: calls that wait are answered, then everything closes. Nodes go on without it.
+#include <glog/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 
 #include <CLI/CLI.hpp>
@@ -14,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/runtime/base/clock.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/revoked_file.h"
 #include "proto/runtime/daemon/daemon.h"
@@ -24,6 +25,7 @@
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/process_tls.h"
+#include "scheduler/own_concerns.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/rocks_metadata_store.h"
@@ -78,21 +80,23 @@ std::vector<Metric> Metrics(const Scheduler& scheduler) {
   };
 }
 
-// Null: there is no list.
+// Null: there is no list. `timer` and `own` outlive it.
 absl::StatusOr<std::unique_ptr<RevokedFile>> OpenRevoked(const Flags& flags,
-                                                         const std::shared_ptr<ProcessTls>& tls) {
+                                                         const std::shared_ptr<ProcessTls>& tls,
+                                                         Timer* timer, OwnConcerns* own) {
   if (flags.revoked.empty()) return std::unique_ptr<RevokedFile>();
   if (tls == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--revoked ", flags.revoked, " without --certs: nobody shows a certificate; give --certs"));
   }
   return RevokedFile::Open({.path = flags.revoked,
-                            .clock = Clock::Real(),
+                            .timer = timer,
                             .source = tls->source(),
-                            .problem = [](const absl::Status& why) {
-                              std::fprintf(stderr,
-                                           "strata-scheduler: %s; the list before it stays\n",
-                                           std::string(why.message()).c_str());
+                            .changed = [timer, own](const absl::Status& now) {
+                              LOG_IF(WARNING, !now.ok()) << "revoked_unreadable error=\"" << now
+                                                         << "\" next=list_before_stays";
+                              LOG_IF(INFO, now.ok()) << "revoked_readable_again";
+                              own->Note("RevokedUnreadable", now, timer->Now());
                             }});
 }
 
@@ -107,6 +111,12 @@ absl::Status KeepPrivate(const std::string& folder, bool certificates) {
       "chmod 700 ", folder));
 }
 
+Metric MetricOf(const RevokedFile& list) {
+  return {"strata_scheduler_revoked_unreadable",
+          "1: the file of revoked certificates is no good, and the list before it stays in force.",
+          list.problem().ok() ? 0.0 : 1.0, false};
+}
+
 std::function<std::string()> TextOf(RevokedFile* revoked) {
   if (revoked == nullptr) return nullptr;
   return [revoked] { return revoked->Text(); };
@@ -114,10 +124,17 @@ std::function<std::string()> TextOf(RevokedFile* revoked) {
 
 absl::Status Serve(const Flags& flags, const std::string& program) {
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return s;
-  const auto tls = ProcessTls::Open(
-      {.folder = flags.certs, .insecure = flags.insecure, .role = Role::kScheduler});
+  const std::unique_ptr<Timer> timer = MakeTimer();
+  OwnConcerns own;
+  const auto tls =
+      ProcessTls::Open({.folder = flags.certs,
+                        .insecure = flags.insecure,
+                        .role = Role::kScheduler,
+                        .changed = [&own, timer = timer.get()](const absl::Status& now) {
+                          own.Note("CertificateUnfit", now, timer->Now());
+                        }});
   if (!tls.ok()) return tls.status();
-  const auto revoked = OpenRevoked(flags, *tls);
+  const auto revoked = OpenRevoked(flags, *tls, timer.get(), &own);
   if (!revoked.ok()) return revoked.status();
   const BindScope scope = ScopeOf(*tls, flags.insecure);
   // Before anything is made on disk.
@@ -154,9 +171,14 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                                           .scope = scope,
                                           .tls = *tls,
                                           .owners = scheduler->get(),
-                                          .lease = absl::Milliseconds(flags.lease_ms)});
+                                          .lease = absl::Milliseconds(flags.lease_ms),
+                                          .own_concerns = &own});
   if (!service.ok()) return service.status();
-  (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
+  (*daemon)->SetMetrics([s = scheduler->get(), list = revoked->get()] {
+    std::vector<Metric> metrics = Metrics(*s);
+    if (list != nullptr) metrics.push_back(MetricOf(*list));
+    return metrics;
+  });
   const std::string address = (*service)->address();
   std::printf("strata-scheduler listens on %s\n", address.c_str());
   std::fflush(stdout);

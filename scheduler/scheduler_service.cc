@@ -24,27 +24,13 @@
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
 #include "proto/runtime/transport/keepalive.h"
+#include "proto/runtime/transport/scheduler_caller.h"
 #include "proto/strata/control.grpc.pb.h"
 
 namespace strata::scheduler {
 namespace {
 
 constexpr absl::Duration kDrain = absl::Seconds(2);
-
-// A node reports under the name and the role of its certificate alone. PERMISSION_DENIED.
-absl::Status CheckNode(const Caller& caller, const NodeReport& report) {
-  if (!caller.asked) return absl::OkStatus();
-  const NodeRole role = caller.role == Role::kServer ? SERVER : WORKER;
-  if ((report.name() == caller.name && report.role() == role) ||
-      STRATA_MUTATION("rpc_policy.node_takes_another_name")) {
-    return absl::OkStatus();
-  }
-  return absl::PermissionDeniedError(absl::StrCat(
-      RoleName(caller.role), "/", caller.name, " reports as ", NodeRole_Name(report.role()), " \"",
-      report.name(), "\", and its certificate is of neither; start it with --name ", caller.name,
-      ", or issue a certificate for that name: strata certs issue ",
-      report.role() == SERVER ? "server" : "worker", " ", report.name()));
-}
 
 // What stays until a call has ended, its reply written: gRPC says that to interceptors alone.
 class CallsUnderWay : public grpc::experimental::ServerInterceptorFactoryInterface {
@@ -97,13 +83,14 @@ class Handlers final : public strata::Scheduler::Service {
         tls_(options.tls),
         limits_(std::make_shared<CallerLimits>(options.caller_limits)),
         calls_(calls),
-        lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(options.lease))) {}
+        lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(options.lease))),
+        own_concerns_(options.own_concerns) {}
 
   grpc::Status Sync(grpc::ServerContext* context, const NodeReport* request,
                     NodeDirective* reply) override {
     return Serve(
         context, Rpc::kSync, *request, reply, [&](const Caller& caller, absl::Duration left) {
-          const absl::Status own = CheckNode(caller, *request);
+          const absl::Status own = CheckReporter(caller, *request);
           return own.ok() ? scheduler_->Sync(*request, left) : absl::StatusOr<NodeDirective>(own);
         });
   }
@@ -118,7 +105,9 @@ class Handlers final : public strata::Scheduler::Service {
   grpc::Status GetJob(grpc::ServerContext* context, const JobRef* request,
                       JobStatus* reply) override {
     return Serve(context, Rpc::kGetJob, *request, reply, [&](const Caller&, absl::Duration left) {
-      return scheduler_->GetJob(*request, left);
+      absl::StatusOr<JobStatus> job = scheduler_->GetJob(*request, left);
+      if (job.ok() && own_concerns_ != nullptr) own_concerns_->AddTo(*job);
+      return job;
     });
   }
   grpc::Status ListJobs(grpc::ServerContext* context, const ListJobsRequest* request,
@@ -234,6 +223,7 @@ class Handlers final : public strata::Scheduler::Service {
   const std::shared_ptr<CallerLimits> limits_;
   CallsUnderWay* const calls_;
   const std::string lease_ms_;
+  const OwnConcerns* const own_concerns_;  // null: nothing is told of those
 };
 
 class SchedulerServiceImpl : public SchedulerService {

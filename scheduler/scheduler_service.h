@@ -16,6 +16,7 @@
 #include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "scheduler/job_owners.h"
+#include "scheduler/own_concerns.h"
 
 namespace strata::scheduler {
 
@@ -41,6 +42,8 @@ struct SchedulerServiceOptions {
   // By which clients that fall silent are given up (proto/runtime/transport/keepalive.h), and this
   // is by them.
   absl::Duration lease = KnownLease::kDefault;
+  // Told with each job's status; outlives the service. Null: nothing is.
+  const OwnConcerns* own_concerns = nullptr;
 };
 
 // Thread-safe. The destructor takes no new calls, waits for those in flight for at most two seconds

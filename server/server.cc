@@ -21,10 +21,11 @@
 #include "proto/runtime/base/backoff.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
-#include "proto/runtime/credentials/revocations.h"
+#include "proto/runtime/credentials/kept_revocations.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
+#include "proto/runtime/transport/certificate_report.h"
 #include "server/copy_metrics.h"
 #include "server/data_service.h"
 #include "server/disk_room.h"
@@ -51,6 +52,8 @@ class ServerImpl : public Server {
       : options_(options),
         lock_(std::move(lock)),
         cluster_(std::move(cluster)),
+        revoked_(options.directory, options.credentials,
+                 [](const std::string& line) { LOG(ERROR) << line; }),
         threads_(options.threads > 0 ? options.threads : CoreCount()),
         incarnation_(DrawIncarnation()),
         machine_bytes_(options.machine_bytes > 0 ? options.machine_bytes
@@ -123,12 +126,9 @@ class ServerImpl : public Server {
   void SyncLoop();
   // Before any job of the directive is opened.
   void FollowCredentials(const NodeDirective& directive) {
+    revoked_.Follow(directive.revoked());
     if (directive.unchanged()) return service_.HearScheduler();
     service_.SetSessionKeys({directive.session_keys().begin(), directive.session_keys().end()});
-    if (options_.credentials == nullptr || directive.revoked().empty()) return;
-    auto revoked = Revocations::Parse(directive.revoked());
-    if (revoked.ok()) return options_.credentials->SetRevoked(*std::move(revoked));
-    LOG(ERROR) << "revoked_unreadable error=\"" << revoked.status() << "\" next=list_before_stays";
   }
   void Sleep(absl::Duration duration) {
     MutexLock lock(&mu_);
@@ -141,7 +141,9 @@ class ServerImpl : public Server {
 
   const ServerOptions options_;
   const FolderLock lock_;
-  NodeCluster cluster_;  // of the thread that syncs
+  NodeCluster cluster_;      // of the thread that syncs
+  KeptRevocations revoked_;  // as well
+  CertificateReport certificate_{options_.credentials};
   const size_t threads_;
   const uint64_t incarnation_;
   const uint64_t machine_bytes_;
@@ -216,7 +218,9 @@ void ServerImpl::SyncLoop() {
     absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
     if (keeper_.HasCopies()) most = std::min(most, kPollOfCopies);
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
-    auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
+    NodeReport report = MakeReport(session, seen, wait);
+    certificate_.AddTo(report);
+    auto directive = options_.scheduler->Sync(report, wait + kCallSlack);
     if (absl::IsUnauthenticated(directive.status())) {
       LOG(WARNING) << "session_fenced session=" << session << " next=register";
       keeper_.Fence();

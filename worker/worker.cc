@@ -17,9 +17,10 @@
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/timer.h"
-#include "proto/runtime/credentials/revocations.h"
+#include "proto/runtime/credentials/kept_revocations.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
+#include "proto/runtime/transport/certificate_report.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/retry_policy.h"
 #include "worker/job_runner.h"
@@ -38,6 +39,10 @@ class WorkerImpl : public Worker {
   WorkerImpl(const WorkerOptions& options, NodeCluster cluster)
       : o_(options),
         cluster_(std::move(cluster)),
+        revoked_(o_.directory, o_.credentials,
+                 [name = o_.name](const std::string& line) {
+                   LOG(ERROR) << line << " worker=" << name;
+                 }),
         threads_(o_.threads > 0 ? o_.threads : std::max(1u, std::thread::hardware_concurrency())),
         incarnation_(DrawIncarnation()),
         work_(options.timer),
@@ -129,7 +134,9 @@ class WorkerImpl : public Worker {
     RetryPolicy retry(o_.random);
     while (!stopping()) {
       work_.Pump();
-      auto reply = o_.scheduler->Sync(MakeReport(), o_.sync_wait + absl::Seconds(5));
+      NodeReport report = MakeReport();
+      certificate_.AddTo(report);
+      auto reply = o_.scheduler->Sync(report, o_.sync_wait + absl::Seconds(5));
       if (!reply.ok()) {
         if (absl::IsUnauthenticated(reply.status())) {
           Log(absl::StrCat("fenced worker=", o_.name, " reason=\"", reply.status().message(),
@@ -155,7 +162,7 @@ class WorkerImpl : public Worker {
       }
       retry.OnSuccess();
       refusing_ = false;
-      FollowRevoked(reply->revoked());
+      revoked_.Follow(reply->revoked());
       Apply(*reply);
     }
   }
@@ -165,14 +172,6 @@ class WorkerImpl : public Worker {
     if (std::exchange(refusing_, true)) return;
     LOG(ERROR) << "scheduler_refused worker=" << o_.name << " error=\"" << why
                << "\" next=retry jobs=go_on";
-  }
-
-  void FollowRevoked(const std::string& text) {
-    if (o_.credentials == nullptr || text.empty()) return;
-    auto revoked = Revocations::Parse(text);
-    if (revoked.ok()) return o_.credentials->SetRevoked(*std::move(revoked));
-    LOG(ERROR) << "revoked_unreadable worker=" << o_.name << " error=\"" << revoked.status()
-               << "\" next=list_before_stays";
   }
 
   // The session is void: nothing of it may go on.
@@ -240,7 +239,9 @@ class WorkerImpl : public Worker {
 
   const WorkerOptions o_;
   const uint64_t memory_bytes_ = ThisMachine().memory_bytes;
-  NodeCluster cluster_;    // of the thread
+  NodeCluster cluster_;      // of the thread
+  KeptRevocations revoked_;  // as well
+  CertificateReport certificate_{o_.credentials};
   bool refusing_ = false;  // as well
   const uint32_t threads_;
   const uint64_t incarnation_;

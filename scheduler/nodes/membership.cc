@@ -36,6 +36,7 @@ absl::Status Check(const NodeReport& report) {
 void Remember(const NodeReport& report, Node& node) {
   node.peers.assign(report.peers().begin(),
                     report.peers().begin() + std::min(report.peers_size(), Membership::kMaxPeers));
+  node.certificate_not_after_unix_ms = report.certificate_not_after_unix_ms();
 }
 
 void Describe(const NodeReport& report, NodeRecord& record) {

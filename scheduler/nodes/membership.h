@@ -21,7 +21,10 @@ struct Node {
   absl::Time last_seen;    // for people; decides nothing
   absl::Duration silence;  // since then, as far as the scheduler heard; below 0: time to return
   bool alive = false;      // heard of within a lease
-  std::vector<PeerTrouble> peers = {};  // processes that it could not reach when it spoke last
+  // By its last report: processes that it could not reach, and when its certificate expires (0: it
+  // has none).
+  std::vector<PeerTrouble> peers = {};
+  int64_t certificate_not_after_unix_ms = 0;
 };
 
 // A pure state machine: one thread, no clock. Rules:

@@ -32,6 +32,9 @@ class CredentialSource {
   // first, in the caller's thread; of several callers at once one reads.
   virtual std::shared_ptr<const Credentials> Current() = 0;
 
+  // What Current() found last; reads no files, for who may not wait. Never null.
+  virtual std::shared_ptr<const Credentials> Last() const = 0;
+
   // Which certificates count no more, as the process was last told. Never null.
   virtual std::shared_ptr<const Revocations> Revoked() const = 0;
   // The whole list; connections that begin later, and whoever asks again, go by it.

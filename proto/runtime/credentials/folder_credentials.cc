@@ -75,6 +75,11 @@ class Source : public CredentialSource {
     return current_;
   }
 
+  std::shared_ptr<const Credentials> Last() const override {
+    MutexLock lock(&mu_);
+    return current_;
+  }
+
   std::shared_ptr<const Revocations> Revoked() const override {
     MutexLock lock(&mu_);
     return revoked_;
@@ -114,7 +119,10 @@ class Source : public CredentialSource {
     looking_ = false;
     next_look_ = o_.clock->Now() + o_.look_again;
     if (!read.has_value()) return;
-    problem_ = read->status();
+    // Read again, the same files are told of in the same words: these name the time.
+    const bool same = !read->ok() && stamp == unfit_ && read->status().code() == problem_.code();
+    if (!same) problem_ = read->status();
+    unfit_ = read->ok() ? std::nullopt : std::optional<Stamp>(stamp);
     // What is no good is read again: the reason may pass and leave the files as they are.
     stamp_ = read->ok() ? std::optional<Stamp>(stamp) : std::nullopt;
     if (read->ok()) current_ = std::make_shared<const Credentials>(**std::move(read));
@@ -144,6 +152,7 @@ class Source : public CredentialSource {
       std::make_shared<const Revocations>();
   absl::Status problem_ ABSL_GUARDED_BY(mu_);
   std::optional<Stamp> stamp_ ABSL_GUARDED_BY(mu_);  // of the files that current_ was read from
+  std::optional<Stamp> unfit_ ABSL_GUARDED_BY(mu_);  // of those that problem_ is of
   absl::Time next_look_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   bool looking_ ABSL_GUARDED_BY(mu_) = false;
 };

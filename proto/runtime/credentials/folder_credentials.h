@@ -17,7 +17,7 @@ struct FolderCredentials {
   std::string folder;      // as LoadCredentials takes it: FOLDER/ROLE/NAME/current
   Clock* clock = nullptr;  // required; lives as long as the source
   // The first Current() after that long looks whether the files are others; no thread of its own
-  // does. Files that are as they were are not read again.
+  // does (CertificateWatch has one). Files that are as they were are not read again.
   absl::Duration look_again = absl::Seconds(10);
   FileSystem* files = nullptr;  // null: FileSystem::Kernel(); lives as long as the source
 };

@@ -136,6 +136,12 @@ absl::StatusOr<Caller> VerifyPeer(absl::string_view chain, const PeerExpectation
                     absl::StrCat("it is of cluster ", identity->cluster.text(), ", and this is ",
                                  expected.cluster.text(), "; use one of this cluster"));
   }
+  // Of the scheduler a process hears the list.
+  if (!revocations.unknown().empty() && identity->role != Role::kScheduler &&
+      !STRATA_MUTATION("revoked.damaged_is_empty")) {
+    return absl::UnavailableError(
+        absl::StrCat("which certificates are revoked is not known here: ", revocations.unknown()));
+  }
   if (revocations.Contains(facts->serial) && !STRATA_MUTATION("certs.revoked_is_taken")) {
     return Unproven(Describe(*facts), absl::StrCat("it was revoked (serial number ", facts->serial,
                                                    "); renew it: ", Command("renew", *facts)));

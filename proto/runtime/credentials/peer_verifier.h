@@ -33,6 +33,7 @@ struct PeerExpectations {
 // another cluster, expired, not valid yet, revoked.
 // PERMISSION_DENIED: it has, and is not expected: another role or name.
 // FAILED_PRECONDITION: `authorities` holds no certificate.
+// UNAVAILABLE: `revocations` are not known (Revocations::Unknown), and it is no scheduler.
 //
 //   const auto caller = VerifyPeer(chain, {.authorities = ca, .cluster = id,
 //                                          .roles = {Role::kServer}, .name = "alpha"},

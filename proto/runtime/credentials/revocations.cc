@@ -38,12 +38,22 @@ bool ParseEntry(const std::vector<absl::string_view>& fields, bool with_until,
 
 }  // namespace
 
+Revocations Revocations::Unknown(std::string why) {
+  Revocations unknown;
+  unknown.unknown_ = std::move(why);
+  return unknown;
+}
+
 bool Revocations::Contains(absl::string_view serial) const {
   return all_.find(std::string(serial)) != all_.end();
 }
 
 bool Revocations::Add(const std::string& serial, Entry entry) {
   return all_.emplace(serial, std::move(entry)).second;
+}
+
+void Revocations::AddAll(const Revocations& other) {
+  all_.insert(other.all_.begin(), other.all_.end());
 }
 
 void Revocations::DropExpired(absl::Time now) {

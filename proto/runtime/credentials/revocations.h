@@ -27,10 +27,18 @@ class Revocations {
     absl::Time until = absl::InfiniteFuture();
   };
 
+  // Of a process that lost its list: it may let nobody in who could have been on it. `why`, not
+  // empty, names what is damaged and what to do.
+  static Revocations Unknown(std::string why);
+  // Empty: the list is known.
+  const std::string& unknown() const { return unknown_; }
+
   bool Contains(absl::string_view serial) const;
   // False: it is there already, and stays as it was. `serial` is as CertificateFacts has it, `who`
   // without blanks.
   bool Add(const std::string& serial, Entry entry);
+  // Adds what the other one has: nothing ends a revocation but a certificate's expiry.
+  void AddAll(const Revocations& other);
   // Removes those that expired kKeptAfterExpiry ago (issued_certificates.h).
   void DropExpired(absl::Time now);
   // By serial number.
@@ -44,6 +52,7 @@ class Revocations {
 
  private:
   std::map<std::string, Entry> all_;
+  std::string unknown_;
 };
 
 }  // namespace strata

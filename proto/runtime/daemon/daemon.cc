@@ -26,6 +26,7 @@
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/metrics/metrics_server.h"
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/refusal_log.h"
 
 namespace strata {
 namespace {
@@ -57,6 +58,15 @@ void AddCertificateMetrics(CredentialSource& credentials, std::vector<Metric>& o
   out.push_back({"strata_certificate_not_after_timestamp_seconds",
                  "When the certificate of this process expires, in seconds since 1970.",
                  static_cast<double>(absl::ToUnixSeconds(until)), false});
+  out.push_back({"strata_certificate_unfit",
+                 "1: what lies in the place of that certificate is no good, or it has expired.",
+                 credentials.problem().ok() ? 0.0 : 1.0, false});
+  out.push_back({"strata_handshakes_failed_total",
+                 "Handshakes of gRPC that TLS ended, of connections to this process and from it.",
+                 static_cast<double>(FailedHandshakes()), true});
+  out.push_back({"strata_calls_refused_total",
+                 "Calls whose caller's certificate is no good, or whose role may not make them.",
+                 static_cast<double>(RefusedCalls()), true});
 }
 
 // Bridges our plain numbers to the library's families, and those to their text.
@@ -150,6 +160,7 @@ class DaemonImpl : public Daemon {
     FLAGS_stderrthreshold = google::GLOG_WARNING;  // an unreachable scheduler too
     google::InitGoogleLogging(o_.program.c_str());
     logging_ = true;
+    FollowGrpcLog();
   }
 
   absl::Status OpenMetrics() {

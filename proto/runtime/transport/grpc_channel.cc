@@ -121,12 +121,13 @@ class ClientQueue {
 namespace {
 
 std::shared_ptr<Link> Open(const DataPeer& peer, const ChannelOptions& options) {
-  const grpc::ChannelArguments arguments = GrpcChannelArguments(options.lease);
+  grpc::ChannelArguments arguments = GrpcChannelArguments(options.lease);
   if (options.tls == nullptr) {
     return std::make_shared<Link>(
         nullptr,
         grpc::CreateCustomChannel(peer.address, grpc::InsecureChannelCredentials(), arguments));
   }
+  arguments.SetSslTargetNameOverride(options.tls->HostOf(Role::kServer));
   auto met = std::make_shared<MetPeer>();
   return std::make_shared<Link>(
       met, grpc::CreateCustomChannel(
@@ -174,8 +175,9 @@ class Channel : public DataChannel {
   }
 
  private:
-  // The connection, or another one where who is at its end counts no more: that one's handshake
-  // asks anew. Calls that are under way on the old one end with it.
+  // The connection, or another one where one of its ends counts no more, or has another
+  // certificate: that one's handshake asks anew. Calls that are under way on the old one end with
+  // it.
   std::shared_ptr<Link> ToWhomCounts() {
     MutexLock lock(&mu_);
     if (link_->met != nullptr && !options_.tls->CheckMet(*link_->met).ok()) {

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/scheduler_handshake.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
@@ -90,8 +91,14 @@ class GrpcSchedulerClient : public SchedulerClient {
               address,
               tls == nullptr ? grpc::InsecureChannelCredentials()
                              : tls->ChannelTo(Role::kScheduler, std::nullopt, met),
-              GrpcChannelArguments(for_lease))),
+              Arguments(tls, for_lease))),
           stub(Scheduler::NewStub(channel)) {}
+
+    static grpc::ChannelArguments Arguments(const ProcessTls* tls, absl::Duration for_lease) {
+      grpc::ChannelArguments arguments = GrpcChannelArguments(for_lease);
+      if (tls != nullptr) arguments.SetSslTargetNameOverride(tls->HostOf(Role::kScheduler));
+      return arguments;
+    }
 
     const absl::Duration lease;
     const std::shared_ptr<MetPeer> met;
@@ -99,7 +106,8 @@ class GrpcSchedulerClient : public SchedulerClient {
     const std::unique_ptr<Scheduler::Stub> stub;
   };
 
-  // Another one where the scheduler that was met counts no more: its handshake asks anew.
+  // Another one where the scheduler that was met counts no more, or this process has another
+  // certificate: its handshake asks anew.
   std::shared_ptr<Link> link() {
     MutexLock lock(&mu_);
     if (tls_ != nullptr && !tls_->CheckMet(*link_->met).ok()) {

@@ -78,9 +78,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(grpc::ServerBuilde
   started->health_ = HealthService::Make(options.tls);
   builder.RegisterService(started->health_->service());
   SetArguments(options, builder);
+  started->credentials_ =
+      options.tls == nullptr ? grpc::InsecureServerCredentials() : options.tls->ForPort();
   started->connections_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      options.tls == nullptr ? grpc::InsecureServerCredentials() : options.tls->ForPort());
+      started->credentials_);
   started->server_ = builder.BuildAndStart();
   if (started->server_ == nullptr) {
     return absl::UnavailableError(

@@ -60,6 +60,7 @@ class GrpcServer {
   GrpcServer() = default;
 
   // Each outlives what stands below it.
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<HealthService> health_;
   std::unique_ptr<PortListener> port_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;

@@ -1,5 +1,6 @@
 #include "proto/runtime/transport/process_tls.h"
 
+#include <glog/logging.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/security/auth_context.h>
@@ -14,6 +15,7 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/folder_credentials.h"
+#include "proto/runtime/transport/refusal_log.h"
 #include "proto/runtime/transport/tls_credentials.h"
 
 namespace strata {
@@ -43,6 +45,12 @@ absl::Status CheckSelf(const ProcessTlsOptions& o, const Credentials& mine) {
                                       o.name.value_or(certificate.identity.name)));
 }
 
+void LogChange(const absl::Status& now) {
+  LOG_IF(WARNING, !now.ok()) << "certificate_unfit error=\"" << now
+                             << "\" next=one_before_is_shown";
+  LOG_IF(INFO, now.ok()) << "certificate_fit_again";
+}
+
 }  // namespace
 
 void AllowTls13Alone() {
@@ -64,17 +72,27 @@ absl::StatusOr<std::shared_ptr<ProcessTls>> ProcessTls::Open(const ProcessTlsOpt
                                  .look_again = absl::Seconds(options.refresh_seconds)});
   if (!source.ok()) return Unfit(options.folder, source.status().message());
   if (absl::Status s = CheckSelf(options, *(*source)->Current()); !s.ok()) return s;
-  auto provider =
-      WatchTlsFiles({.folder = options.folder, .refresh_seconds = options.refresh_seconds});
-  if (!provider.ok()) return Unfit(options.folder, provider.status().message());
-  return std::shared_ptr<ProcessTls>(new ProcessTls(*std::move(source), *std::move(provider)));
+  return std::shared_ptr<ProcessTls>(new ProcessTls(*std::move(source), options));
 }
+
+ProcessTls::ProcessTls(std::shared_ptr<CredentialSource> source, const ProcessTlsOptions& options)
+    : source_(std::move(source)),
+      watch_({.source = source_,
+              .every = absl::Seconds(options.refresh_seconds),
+              .changed = [changed = options.changed](const absl::Status& now) {
+                LogChange(now);
+                if (changed) changed(now);
+              }}) {}
+
+std::string ProcessTls::HostOf(Role role) const { return RoleHost(source_->cluster(), role); }
 
 std::shared_ptr<grpc::ChannelCredentials> ProcessTls::ChannelTo(Role role,
                                                                 std::optional<std::string> name,
                                                                 std::shared_ptr<MetPeer> met) {
-  return TlsChannelCredentials(provider_, [source = source_, role, name = std::move(name),
-                                           met = std::move(met)](absl::string_view certificate) {
+  const auto mine = source_->Current();
+  if (met != nullptr) met->Show(mine);
+  return TlsChannelCredentials(*mine, [source = source_, role, name = std::move(name),
+                                       met = std::move(met)](absl::string_view certificate) {
     auto caller = source->Verify(certificate, {role}, name);
     if (caller.ok() && met != nullptr) met->Meet(std::string(certificate));
     return caller;
@@ -88,7 +106,13 @@ absl::Status ProcessTls::CheckPeerNow(const std::string& certificate) {
   return absl::UnavailableError(absl::StrCat("who is called counts no more: ", s.message()));
 }
 
-absl::Status ProcessTls::CheckMet(const MetPeer& met) { return CheckPeerNow(met.certificate()); }
+absl::Status ProcessTls::CheckMet(const MetPeer& met) {
+  const auto shown = met.shown();
+  if (shown != nullptr && shown != source_->Current() && !STRATA_MUTATION("peers.shown_for_good")) {
+    return absl::UnavailableError("this process shows another certificate by now");
+  }
+  return CheckPeerNow(met.certificate());
+}
 
 absl::Status ProcessTls::CheckAnswered(const grpc::ClientContext& call) {
   const auto shown = call.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
@@ -98,10 +122,8 @@ absl::Status ProcessTls::CheckAnswered(const grpc::ClientContext& call) {
 std::shared_ptr<grpc::ServerCredentials> ProcessTls::ForPort() {
   // Who calls learns why he may not from an answer to his call: of a connection that is refused he
   // sees the end alone. So nobody is turned away here but by TLS, which wants a certificate of our
-  // CA that is good by the machine's clock.
-  return TlsServerCredentials(provider_, [](absl::string_view) -> absl::StatusOr<Caller> {
-    return Caller{.name = "", .role = Role::kReader};
-  });
+  // CA that is good by the machine's clock. What was read last: gRPC's threads may not wait.
+  return TlsServerCredentials([source = source_] { return source->Last(); });
 }
 
 absl::StatusOr<Caller> ProcessTls::Who(const std::string& certificate) {
@@ -129,6 +151,12 @@ absl::StatusOr<Caller> ProcessTls::Who(const std::string& certificate) {
 }
 
 absl::StatusOr<Caller> ProcessTls::Admit(const grpc::ServerContextBase& context, Rpc rpc) {
+  auto caller = AdmitSilently(context, rpc);
+  if (!caller.ok()) NoteRefusedCall(context.peer(), RuleOf(rpc).method, caller.status());
+  return caller;
+}
+
+absl::StatusOr<Caller> ProcessTls::AdmitSilently(const grpc::ServerContextBase& context, Rpc rpc) {
   const auto shown = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (shown.size() != 1) return source_->Verify("", {});
   const std::string certificate(shown[0].data(), shown[0].size());

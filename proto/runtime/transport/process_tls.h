@@ -6,6 +6,7 @@
 #define STRATA_PROTO_RUNTIME_TRANSPORT_PROCESS_TLS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,14 +15,17 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/clock.h"
 #include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/certificate_watch.h"
 #include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/rpc_policy.h"
 #include "proto/runtime/transport/bind_policy.h"
 
@@ -30,9 +34,6 @@ class ChannelCredentials;
 class ClientContext;
 class ServerContextBase;
 class ServerCredentials;
-namespace experimental {
-class CertificateProviderInterface;
-}  // namespace experimental
 }  // namespace grpc
 
 namespace strata {
@@ -53,6 +54,9 @@ struct ProcessTlsOptions {
   Clock* clock = Clock::Real();
   // How often the files are looked at.
   uint32_t refresh_seconds = 10;
+  // Told, beside the log, when the source's problem() has become another one, OK included; from a
+  // thread of the ProcessTls. May be empty.
+  std::function<void(const absl::Status& now)> changed = nullptr;
 };
 
 // Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
@@ -60,9 +64,18 @@ struct ProcessTlsOptions {
 // reads once) and before any credentials are made.
 void AllowTls13Alone();
 
-// Who was at the other end of a channel's last handshake. Thread-safe.
+// What a channel shows, and who was at its other end by its last handshake. Thread-safe.
 class MetPeer {
  public:
+  void Show(std::shared_ptr<const Credentials> mine) {
+    MutexLock lock(&mu_);
+    shown_ = std::move(mine);
+  }
+  // Null: nothing.
+  std::shared_ptr<const Credentials> shown() const {
+    MutexLock lock(&mu_);
+    return shown_;
+  }
   void Meet(std::string certificate) {
     MutexLock lock(&mu_);
     certificate_ = std::move(certificate);
@@ -75,6 +88,7 @@ class MetPeer {
 
  private:
   mutable Mutex mu_;
+  std::shared_ptr<const Credentials> shown_ ABSL_GUARDED_BY(mu_);
   std::string certificate_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -96,17 +110,23 @@ class ProcessTls {
   const std::shared_ptr<CredentialSource>& source() const { return source_; }
   const Identity& self() const { return source_->self(); }
 
-  // Of a connection to the one of that role and name. Without a name any of that role will do.
-  // `met`, where given, learns who it is.
+  // Of a channel to the one of that role and name, which shows what Current() has now for good.
+  // Without a name any of that role will do. `met`, where given, learns who it is.
   std::shared_ptr<grpc::ChannelCredentials> ChannelTo(Role role, std::optional<std::string> name,
                                                       std::shared_ptr<MetPeer> met = nullptr);
-  // Before a call: whether the one that was met still counts, as of now. UNAVAILABLE: its
-  // certificate has expired or was revoked since; nothing may be sent to it, and a new connection
-  // may find a new certificate. OK where nobody was met.
+  // The host's name that a channel to that role asks for (TLS' server name), which is in the
+  // certificates of the role: a name that is in none is told in the log of the other end. Nothing
+  // is decided by it.
+  std::string HostOf(Role role) const;
+  // Before a call: whether both ends still count, as of now. UNAVAILABLE: the certificate of the
+  // one that was met has expired or was revoked since, or this process has another one than it
+  // shows there; nothing may be sent, and another channel may find, or shows, a new one. OK where
+  // nobody was met.
   absl::Status CheckMet(const MetPeer& met);
   // After a call that was answered: the same of who answered it. OK where nobody did.
   absl::Status CheckAnswered(const grpc::ClientContext& call);
-  // Lets in who has a certificate of the cluster's CA; Admit asks the rest.
+  // Lets in who has a certificate of the cluster's CA; Admit asks the rest. Of one port; outlives
+  // its server.
   std::shared_ptr<grpc::ServerCredentials> ForPort();
 
   // Who makes a call, with the session credential that came with it, if he may make it.
@@ -124,14 +144,13 @@ class ProcessTls {
     std::shared_ptr<const Revocations> revoked;
   };
 
-  using Provider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
-  ProcessTls(std::shared_ptr<CredentialSource> source, Provider provider)
-      : source_(std::move(source)), provider_(std::move(provider)) {}
+  ProcessTls(std::shared_ptr<CredentialSource> source, const ProcessTlsOptions& options);
+  absl::StatusOr<Caller> AdmitSilently(const grpc::ServerContextBase& context, Rpc rpc);
   absl::StatusOr<Caller> Who(const std::string& certificate);
   absl::Status CheckPeerNow(const std::string& certificate);
 
   const std::shared_ptr<CredentialSource> source_;
-  const Provider provider_;
+  CertificateWatch watch_;
   Mutex mu_;
   // By certificate (PEM); at most kMostSeen.
   std::map<std::string, Seen> seen_ ABSL_GUARDED_BY(mu_);

@@ -1,22 +1,20 @@
 // gRPC's credentials of a process that shows its certificate and asks for its peer's: mutual TLS.
-// The TLS library looks at keys, signatures and times; who may be there decides a CheckPeer, which
-// VerifyPeer (proto/runtime/credentials/peer_verifier.h) makes from what the caller expects.
+// The TLS library looks at keys, signatures and times; who may be there decides VerifyPeer
+// (proto/runtime/credentials/peer_verifier.h), which a CheckPeer asks. gRPC reads no files: it has
+// what a CredentialSource has verified, and nothing else.
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_TLS_CREDENTIALS_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_TLS_CREDENTIALS_H_
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/runtime/credentials/peer_verifier.h"
+#include "proto/runtime/credentials/caller.h"
+#include "proto/runtime/credentials/identity_files.h"
 
 namespace strata {
 
@@ -24,29 +22,19 @@ namespace strata {
 // ends the connection. Called by gRPC's threads, several at a time: it must not wait.
 using CheckPeer = std::function<absl::StatusOr<Caller>(absl::string_view certificate)>;
 
-struct TlsFiles {
-  std::string folder;  // as LoadCredentials takes it: `.../current` of `strata certs`
-  // How often the files are looked at, for connections that begin later.
-  uint32_t refresh_seconds = 10;
-};
-
-// Reads the files again while anything made of it lives, in a thread of its own. Connections share
-// one.
-using TlsProvider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
-// Errors are LoadCredentials': the files are read before gRPC sees them, which tells less.
-absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files);
-
-// Names of hosts are not compared: certificates are of names in the cluster.
-std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const TlsProvider& provider,
+// Of a channel all of whose connections show `mine`: who has another certificate by now makes
+// another channel. Names of hosts are not compared: certificates are of names in the cluster.
+std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const Credentials& mine,
                                                                 CheckPeer check);
-std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsProvider& provider,
-                                                              CheckPeer check);
 
-// With a provider of their own; errors are WatchTlsFiles'.
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
-    const TlsFiles& files, CheckPeer check);
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,
-                                                                              CheckPeer check);
+// What a port shows, and whose certificates it takes, as of now; never null. Called by gRPC's
+// threads: it must not wait.
+using ShownNow = std::function<std::shared_ptr<const Credentials>()>;
+
+// Of one port, whose connections show what `shown` says when their handshakes begin. It takes every
+// certificate of the authorities that is good by the machine's clock. Outlives the server that it
+// is given to.
+std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(ShownNow shown);
 
 }  // namespace strata
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "proto/job/memory_need.h"
+#include "tools/cli/base/days_left.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/text_table.h"
 #include "tools/cli/inspect/copies_text.h"
@@ -45,21 +46,30 @@ std::string RoomText(const MemoryNeed& bytes) {
   return any ? NeedText(bytes) : "-";
 }
 
+// "-": there is none.
+std::string ExpiryText(int64_t unix_ms, absl::Time now) {
+  if (unix_ms == 0) return "-";
+  const int64_t days = DaysLeft(absl::FromUnixMillis(unix_ms), now);
+  return days == 0 ? "expired" : absl::StrCat(days, days == 1 ? " day" : " days");
+}
+Json ExpiryOrNull(int64_t unix_ms) { return unix_ms == 0 ? Json(nullptr) : Json(unix_ms); }
+
 }  // namespace
 
 std::string NodesTable(const ClusterStatus& cluster, absl::Time now) {
   if (cluster.nodes().empty()) return "no servers or workers\n";
   std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "PID", "SESSION", "INCARNATION",
                                 "CORES", "MEMORY", "ROOM", "RESERVED", "NUMERICS", "DEVICE", "ZONE",
-                                "HEARD", "JOBS"}};
+                                "CERTIFICATE", "HEARD", "JOBS"}};
   for (const NodeStatus& n : cluster.nodes()) {
     rows.push_back({n.name(), RoleName(n.role()), n.alive() ? "up" : "lost",
                     OrDash(n.data_address()), absl::StrCat(n.pid()), absl::StrCat(n.session()),
                     Hex(n.incarnation()), absl::StrCat(n.cores()),
                     n.memory_bytes() == 0 ? "-" : BytesText(static_cast<double>(n.memory_bytes())),
                     RoomText(n.room()), RoomText(n.reserved()), OrDash(n.numerics_id()),
-                    OrDash(n.device()), OrDash(n.zone()), Ago(n.last_seen_unix_ms(), now),
-                    OrDash(absl::StrJoin(n.jobs(), ","))});
+                    OrDash(n.device()), OrDash(n.zone()),
+                    ExpiryText(n.certificate_not_after_unix_ms(), now),
+                    Ago(n.last_seen_unix_ms(), now), OrDash(absl::StrJoin(n.jobs(), ","))});
   }
   return TextTable(rows);
 }
@@ -69,23 +79,25 @@ std::string NodesJson(const ClusterStatus& cluster) {
   for (const NodeStatus& n : cluster.nodes()) {
     Json jobs = Json::array();
     for (uint64_t job : n.jobs()) jobs.push_back(job);
-    nodes.push_back(Json{{"name", n.name()},
-                         {"role", RoleName(n.role())},
-                         {"alive", n.alive()},
-                         {"dataAddress", TextOrNull(n.data_address())},
-                         {"metricsAddress", TextOrNull(n.metrics_address())},
-                         {"pid", n.pid()},
-                         {"session", Hex(n.session())},
-                         {"incarnation", Hex(n.incarnation())},
-                         {"cores", n.cores()},
-                         {"memoryBytes", n.memory_bytes()},
-                         {"numericsId", TextOrNull(n.numerics_id())},
-                         {"device", TextOrNull(n.device())},
-                         {"deviceNumericsId", TextOrNull(n.device_numerics_id())},
-                         {"zone", TextOrNull(n.zone())},
-                         {"lastSeenUnixMs", n.last_seen_unix_ms()},
-                         {"jobs", jobs},
-                         {"quarantined", n.quarantined_size()}});
+    nodes.push_back(
+        Json{{"name", n.name()},
+             {"role", RoleName(n.role())},
+             {"alive", n.alive()},
+             {"dataAddress", TextOrNull(n.data_address())},
+             {"metricsAddress", TextOrNull(n.metrics_address())},
+             {"pid", n.pid()},
+             {"session", Hex(n.session())},
+             {"incarnation", Hex(n.incarnation())},
+             {"cores", n.cores()},
+             {"memoryBytes", n.memory_bytes()},
+             {"numericsId", TextOrNull(n.numerics_id())},
+             {"device", TextOrNull(n.device())},
+             {"deviceNumericsId", TextOrNull(n.device_numerics_id())},
+             {"zone", TextOrNull(n.zone())},
+             {"certificateNotAfterUnixMs", ExpiryOrNull(n.certificate_not_after_unix_ms())},
+             {"lastSeenUnixMs", n.last_seen_unix_ms()},
+             {"jobs", jobs},
+             {"quarantined", n.quarantined_size()}});
   }
   return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
 }

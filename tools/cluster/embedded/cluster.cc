@@ -1,6 +1,7 @@
 #include "tools/cluster/embedded/cluster.h"
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/transport/inproc_transport.h"
+#include "proto/runtime/transport/scheduler_caller.h"
+#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/runtime/transport/transport.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/store/memory_metadata_store.h"
@@ -94,7 +97,7 @@ class Cluster : public EmbeddedCluster {
     options.name = absl::StrCat("server-", index);
     options.machine_id = "this process";
     options.machine_bytes = ThisMachine().memory_bytes;
-    options.scheduler = scheduler_.get();
+    options.scheduler = As({.name = options.name, .role = Role::kServer});
     options.transport = &server_transports_[index];
     options.listen_address = options.name;
     options.directory = absl::StrCat(o_.directory, "/", options.name);
@@ -118,9 +121,9 @@ class Cluster : public EmbeddedCluster {
   absl::Status StartWorker(uint32_t index) override {
     WorkerOptions options;
     options.name = absl::StrCat("worker-", index);
-    options.scheduler = scheduler_.get();
     options.transport = transport_;
     options.caller = {.name = options.name, .role = Role::kWorker};
+    options.scheduler = As(options.caller);
     options.data = o_.data;
     if (index < o_.devices.size()) options.device = o_.devices[index];
     options.row_path = o_.row_path;
@@ -133,11 +136,19 @@ class Cluster : public EmbeddedCluster {
   }
 
  private:
+  // The scheduler, as `caller` may call it.
+  SchedulerClient* As(const Caller& caller) {
+    auto& client = clients_[caller.name];
+    if (client == nullptr) client = CallSchedulerAs(caller, scheduler_.get());
+    return client.get();
+  }
+
   const EmbeddedClusterOptions o_;
   const std::unique_ptr<DataTransport> own_transport_;
   DataTransport* const transport_;
   std::deque<OwnTransport> server_transports_;  // by index
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::map<std::string, std::unique_ptr<SchedulerClient>> clients_;  // by node
   std::vector<std::unique_ptr<server::Server>> servers_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

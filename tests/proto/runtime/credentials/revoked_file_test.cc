@@ -1,6 +1,7 @@
 #include "proto/runtime/credentials/revoked_file.h"
 
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -8,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
-#include "proto/runtime/base/manual_clock.h"
+#include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/credentials/revocations.h"
 #include "tests/temp_folder.h"
 
@@ -25,39 +26,57 @@ void Write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::trunc) << text;
 }
 
-TEST_CASE("a list that was replaced is read again, after a while", "[revoked]") {
+TEST_CASE("a list that was replaced is read again, after a while, though nobody asks",
+          "[revoked]") {
   const TempFolder folder;
-  ManualClock clock;
+  ManualTimer timer;
   const std::string path = folder.path() + "/revoked";
   Write(path, Listed('a'));
-  auto file = RevokedFile::Open({.path = path, .clock = &clock});
+  auto file = RevokedFile::Open({.path = path, .timer = &timer});
   REQUIRE(file.ok());
   CHECK((*file)->Text() == Listed('a'));
   Write(path, Listed('b'));
   CHECK((*file)->Text() == Listed('a'));
-  clock.Advance(absl::Seconds(10));
+  timer.AwaitAlarms(1);
+  timer.Advance(absl::Seconds(10));
+  (*file)->AwaitLooks(2);
   CHECK((*file)->Text() == Listed('b'));
 }
 
-TEST_CASE("a list that is damaged or gone is told, and the one before stays", "[revoked]") {
+TEST_CASE("a list that is damaged or gone is told once, and the one before stays", "[revoked]") {
   const TempFolder folder;
-  ManualClock clock;
+  ManualTimer timer;
   const std::string path = folder.path() + "/revoked";
-  CHECK_FALSE(RevokedFile::Open({.path = path, .clock = &clock}).ok());
+  CHECK_FALSE(RevokedFile::Open({.path = path, .timer = &timer}).ok());
+  Write(path, "damaged");
+  CHECK(absl::IsDataLoss(RevokedFile::Open({.path = path, .timer = &timer}).status()));
   Write(path, Listed('a'));
-  std::vector<std::string> problems;
-  auto file =
-      RevokedFile::Open({.path = path, .clock = &clock, .problem = [&](const absl::Status& why) {
-                           problems.emplace_back(why.message());
-                         }});
+  std::vector<absl::Status> told;
+  auto file = RevokedFile::Open(
+      {.path = path, .timer = &timer, .changed = [&](const absl::Status& now) {
+         told.push_back(now);  // by the file's thread, while this one waits for its looks
+       }});
   REQUIRE(file.ok());
-  for (const std::string& text : {Listed('b').substr(0, 40), std::string()}) {
-    Write(path, text);
-    clock.Advance(absl::Seconds(10));
+  CHECK((*file)->problem().ok());
+  uint64_t looks = 1;
+  const auto look = [&] {
+    timer.AwaitAlarms(1);
+    timer.Advance(absl::Seconds(10));
+    (*file)->AwaitLooks(++looks);
     CHECK((*file)->Text() == Listed('a'));
-  }
-  REQUIRE(problems.size() == 2);
-  CHECK(absl::StrContains(problems[0], "--revoked " + path));
+  };
+  Write(path, Listed('b').substr(0, 40));
+  look();
+  look();
+  CHECK(absl::IsDataLoss((*file)->problem()));
+  CHECK(absl::StrContains((*file)->problem().message(), "--revoked " + path));
+  Write(path, Listed('a'));
+  look();
+  CHECK((*file)->problem().ok());
+  file->reset();
+  REQUIRE(told.size() == 2);
+  CHECK(absl::IsDataLoss(told[0]));
+  CHECK(told[1].ok());
 }
 
 }  // namespace

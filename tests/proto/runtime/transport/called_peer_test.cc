@@ -162,5 +162,31 @@ TEST_CASE("a scheduler whose certificate was revoked hears no report", "[tls]") 
   (*started)->Stop();
 }
 
+TEST_CASE("who was revoked is let in again with a renewed certificate, by the same channel",
+          "[tls]") {
+  const Certs certs;
+  const auto server = Open(certs, Role::kServer, "alpha"), worker = Open(certs, Role::kWorker, "w");
+  Holding handler;
+  const auto serving = MakeGrpcTransport({.tls = server});
+  const auto listener = serving->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const auto calling = MakeGrpcTransport({.tls = worker});
+  const auto channel = calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker));
+  const auto call = [&] {
+    return channel->CallAndWait(DataMethod::kPull, Buffer(), kPatience).status();
+  };
+  REQUIRE(call().ok());
+  server->source()->SetRevoked(Revoked(worker));
+  const absl::Status refused = call();
+  INFO(refused);
+  REQUIRE(absl::IsUnauthenticated(refused));
+  Renew(certs, Role::kWorker, "w");
+  const absl::Time give_up = absl::Now() + kPatience;
+  absl::Status last = call();
+  while (!last.ok() && absl::Now() < give_up) last = call();
+  INFO(last);
+  CHECK(last.ok());
+}
+
 }  // namespace
 }  // namespace strata::testing

@@ -1,5 +1,6 @@
 // Certificates that are renewed while calls are made: five times, each old one expired before the
 // next handshake.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/clock.h"
 #include "proto/runtime/base/manual_clock.h"
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/identity_files.h"
@@ -110,6 +112,57 @@ TEST_CASE("five renewals under traffic, each old certificate expired before a ne
     CHECK(worker->source()->problem().ok());
     CHECK(server->source()->problem().ok());
   }
+}
+
+TEST_CASE("what is put in the place of a good certificate is not shown while it is no good",
+          "[tls]") {
+  const Certs certs(kTlsCluster, absl::Now() - absl::Hours(24 * 30));
+  certs.Issue(Role::kServer, "alpha");
+  certs.Issue(Role::kWorker, "w");
+  const auto server = Open(certs, Role::kServer, "alpha", Clock::Real());
+  const auto worker = Open(certs, Role::kWorker, "w", Clock::Real());
+  Counting handler;
+  const auto serving = MakeGrpcTransport({.tls = server});
+  const auto listener = serving->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const auto calling = MakeGrpcTransport({.tls = worker});
+  // With a handshake of its own.
+  const auto call = [&] {
+    return calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker))
+        ->CallAndWait(DataMethod::kPull, Buffer(), kPatience)
+        .status();
+  };
+  REQUIRE(call().ok());
+  const auto renew = [&](Role role, const std::string& name, absl::Time made) {
+    REQUIRE(RenewIdentity(certs.folder(), {.role = role, .name = name, .days = 10}, made).ok());
+  };
+  // They have the right names and keys, and expired ten days ago.
+  renew(Role::kServer, "alpha", absl::Now() - absl::Hours(24 * 20));
+  renew(Role::kWorker, "w", absl::Now() - absl::Hours(24 * 20));
+  // Each end has looked, and three times more.
+  const absl::Time give_up = absl::Now() + kPatience;
+  absl::Time both_know = absl::InfiniteFuture();
+  while (absl::Now() < std::min(give_up, both_know + absl::Seconds(4))) {
+    const absl::Status s = call();
+    INFO(s);
+    REQUIRE(s.ok());
+    if (both_know == absl::InfiniteFuture() && !server->source()->problem().ok() &&
+        !worker->source()->problem().ok()) {
+      both_know = absl::Now();
+    }
+  }
+  CHECK(both_know < absl::InfiniteFuture());
+
+  // Good ones are.
+  const std::string before = server->source()->Current()->certificate.facts.serial;
+  renew(Role::kServer, "alpha", absl::Now());
+  renew(Role::kWorker, "w", absl::Now());
+  while (absl::Now() < give_up &&
+         !(server->source()->problem().ok() && worker->source()->problem().ok())) {
+    REQUIRE(call().ok());
+  }
+  CHECK(server->source()->Current()->certificate.facts.serial != before);
+  CHECK(call().ok());
 }
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "proto/core/mutex.h"
 #include "proto/runtime/credentials/certificate.h"
 #include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/peer_verifier.h"
 #include "proto/runtime/credentials/revocations.h"
 #include "proto/runtime/transport/grpc_deadline.h"
@@ -103,13 +104,20 @@ class WhoCalls : public grpc::CallbackGenericService {
   std::atomic<int> calls_{0};
 };
 
+// What a folder has by now.
+inline std::shared_ptr<const Credentials> Loaded(const std::string& folder) {
+  const auto loaded = LoadCredentials(folder);
+  INFO(loaded.status());
+  REQUIRE(loaded.ok());
+  return std::make_shared<const Credentials>(*loaded);
+}
+
 class Listening {
  public:
-  Listening(const std::string& folder, const Gate& gate) {
-    const auto credentials = TlsServerCredentials({.folder = folder}, gate.check());
-    REQUIRE(credentials.ok());
+  explicit Listening(const std::string& folder)
+      : credentials_(TlsServerCredentials([shown = Loaded(folder)] { return shown; })) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", *credentials, &port_);
+    builder.AddListeningPort("127.0.0.1:0", credentials_, &port_);
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
     REQUIRE(server_ != nullptr);
@@ -121,6 +129,7 @@ class Listening {
   int calls() const { return service_.calls(); }
 
  private:
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;  // outlives the server
   WhoCalls service_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
@@ -145,9 +154,7 @@ inline grpc::Status Call(int port, const std::shared_ptr<grpc::ChannelCredential
 }
 
 inline grpc::Status CallAs(const std::string& folder, const Gate& gate, int port) {
-  const auto credentials = TlsChannelCredentials({.folder = folder}, gate.check());
-  REQUIRE(credentials.ok());
-  return Call(port, *credentials);
+  return Call(port, TlsChannelCredentials(*Loaded(folder), gate.check()));
 }
 
 }  // namespace strata::testing

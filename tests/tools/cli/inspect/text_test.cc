@@ -30,6 +30,7 @@ ClusterStatus Cluster() {
   n->mutable_room()->set_dram_bytes(uint64_t{2} << 30);
   n->mutable_reserved()->set_dram_bytes(uint64_t{1} << 29);
   n->set_device("GPU-12ab");
+  n->set_certificate_not_after_unix_ms(1700000000000 + 86'400'000 * int64_t{29});
   n->set_last_seen_unix_ms(1700000000000);
   n->add_jobs(2);
   n->add_jobs(5);
@@ -62,7 +63,7 @@ TEST_CASE("nodes say who they are and what they do", "[inspect]") {
   const std::string table = NodesTable(Cluster(), kNow);
   for (const char* part :
        {"server-0", "fedcba9876543210", "3.00 GiB", "2.0 GiB of memory  512.0 MiB of memory",
-        "GPU-12ab", "0.5 s ago", "2,5"}) {
+        "GPU-12ab", "29 days", "0.5 s ago", "2,5"}) {
     INFO(table);
     CHECK(table.find(part) != std::string::npos);
   }
@@ -73,6 +74,10 @@ TEST_CASE("nodes say who they are and what they do", "[inspect]") {
   CHECK(json["nodes"][0]["device"] == "GPU-12ab");
   CHECK(json["nodes"][0]["deviceNumericsId"] == nullptr);
   CHECK(json["nodes"][0]["numericsId"].is_null());
+  CHECK(json["nodes"][0]["certificateNotAfterUnixMs"] == 1702505600000);
+  ClusterStatus without;
+  without.add_nodes()->set_name("n");
+  CHECK(Json::parse(NodesJson(without))["nodes"][0]["certificateNotAfterUnixMs"].is_null());
 }
 
 TEST_CASE("shards say where they are, and what is known of them", "[inspect]") {

@@ -174,8 +174,8 @@ class Channel : public DataChannel {
   }
 
  private:
-  // The connection, or another one where who is at its end counts no more: that one's handshake
-  // asks anew. Calls that are under way on the old one end with it.
+  // The connection, or another one where who is at one of its ends counts no more: that one's
+  // handshake asks and shows anew. Calls that are under way on the old one end with it.
   std::shared_ptr<Link> ToWhomCounts() {
     MutexLock lock(&mu_);
     if (link_->met != nullptr && !options_.tls->CheckMet(*link_->met).ok()) {

@@ -99,7 +99,8 @@ class GrpcSchedulerClient : public SchedulerClient {
     const std::unique_ptr<Scheduler::Stub> stub;
   };
 
-  // Another one where the scheduler that was met counts no more: its handshake asks anew.
+  // Another one where the scheduler that was met, or what was shown to it, counts no more: its
+  // handshake asks and shows anew.
   std::shared_ptr<Link> link() {
     MutexLock lock(&mu_);
     if (tls_ != nullptr && !tls_->CheckMet(*link_->met).ok()) {

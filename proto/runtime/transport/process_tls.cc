@@ -73,8 +73,12 @@ absl::StatusOr<std::shared_ptr<ProcessTls>> ProcessTls::Open(const ProcessTlsOpt
 std::shared_ptr<grpc::ChannelCredentials> ProcessTls::ChannelTo(Role role,
                                                                 std::optional<std::string> name,
                                                                 std::shared_ptr<MetPeer> met) {
-  return TlsChannelCredentials(provider_, [source = source_, role, name = std::move(name),
-                                           met = std::move(met)](absl::string_view certificate) {
+  // Files that gRPC watches would not do: nobody knows which of them a handshake showed.
+  auto mine = source_->Current();
+  const TlsProvider provider = ProvideTls(*mine);
+  if (met != nullptr) met->Show(std::move(mine));
+  return TlsChannelCredentials(provider, [source = source_, role, name = std::move(name),
+                                          met = std::move(met)](absl::string_view certificate) {
     auto caller = source->Verify(certificate, {role}, name);
     if (caller.ok() && met != nullptr) met->Meet(std::string(certificate));
     return caller;
@@ -88,7 +92,13 @@ absl::Status ProcessTls::CheckPeerNow(const std::string& certificate) {
   return absl::UnavailableError(absl::StrCat("who is called counts no more: ", s.message()));
 }
 
-absl::Status ProcessTls::CheckMet(const MetPeer& met) { return CheckPeerNow(met.certificate()); }
+absl::Status ProcessTls::CheckMet(const MetPeer& met) {
+  const auto shown = met.shown();
+  if (shown != nullptr && shown != source_->Current() && !STRATA_MUTATION("peers.shown_for_good")) {
+    return absl::UnavailableError("the connection shows a certificate that was renewed since");
+  }
+  return CheckPeerNow(met.certificate());
+}
 
 absl::Status ProcessTls::CheckAnswered(const grpc::ClientContext& call) {
   const auto shown = call.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);

@@ -22,6 +22,7 @@
 #include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/credentials/credential_source.h"
 #include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/rpc_policy.h"
 #include "proto/runtime/transport/bind_policy.h"
 
@@ -60,9 +61,14 @@ struct ProcessTlsOptions {
 // reads once) and before any credentials are made.
 void AllowTls13Alone();
 
-// Who was at the other end of a channel's last handshake. Thread-safe.
+// Who was at the other end of a channel's last handshake, and what this end shows. Thread-safe.
 class MetPeer {
  public:
+  // Before the first handshake: what this end shows in each.
+  void Show(std::shared_ptr<const Credentials> mine) {
+    MutexLock lock(&mu_);
+    shown_ = std::move(mine);
+  }
   void Meet(std::string certificate) {
     MutexLock lock(&mu_);
     certificate_ = std::move(certificate);
@@ -72,10 +78,16 @@ class MetPeer {
     MutexLock lock(&mu_);
     return certificate_;
   }
+  // Null: nothing was shown yet.
+  std::shared_ptr<const Credentials> shown() const {
+    MutexLock lock(&mu_);
+    return shown_;
+  }
 
  private:
   mutable Mutex mu_;
   std::string certificate_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const Credentials> shown_ ABSL_GUARDED_BY(mu_);
 };
 
 // Thread-safe.
@@ -96,13 +108,14 @@ class ProcessTls {
   const std::shared_ptr<CredentialSource>& source() const { return source_; }
   const Identity& self() const { return source_->self(); }
 
-  // Of a connection to the one of that role and name. Without a name any of that role will do.
-  // `met`, where given, learns who it is.
+  // Of a connection to the one of that role and name. Without a name any of that role will do. It
+  // shows what this process has now, for good. `met`, where given, learns that, and who it is.
   std::shared_ptr<grpc::ChannelCredentials> ChannelTo(Role role, std::optional<std::string> name,
                                                       std::shared_ptr<MetPeer> met = nullptr);
-  // Before a call: whether the one that was met still counts, as of now. UNAVAILABLE: its
-  // certificate has expired or was revoked since; nothing may be sent to it, and a new connection
-  // may find a new certificate. OK where nobody was met.
+  // Before a call: whether the one that was met still counts, as of now, and this process has no
+  // other certificate than it shows there. UNAVAILABLE: the peer's has expired or was revoked
+  // since, and nothing may be sent to it, or this process has a new one, which the peer does not
+  // know; a new connection shows, and may find, the new ones. OK where nobody was met.
   absl::Status CheckMet(const MetPeer& met);
   // After a call that was answered: the same of who answered it. OK where nobody did.
   absl::Status CheckAnswered(const grpc::ClientContext& call);

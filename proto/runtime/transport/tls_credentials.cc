@@ -5,9 +5,9 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/places.h"
 #include "proto/runtime/transport/grpc_status.h"
 
@@ -52,6 +52,12 @@ absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files) {
   return std::make_shared<tls::FileWatcherCertificateProvider>(
       path(kKeyFile), path(kCertificateFile), path(kAuthorityCertificateFile),
       files.refresh_seconds);
+}
+
+TlsProvider ProvideTls(const Credentials& credentials) {
+  const tls::IdentityKeyCertPair own{credentials.keyed.key, credentials.keyed.certificate};
+  return std::make_shared<tls::StaticDataCertificateProvider>(
+      credentials.authorities, std::vector<tls::IdentityKeyCertPair>{own});
 }
 
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const TlsProvider& provider,

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/peer_verifier.h"
 
 namespace strata {
@@ -35,6 +36,8 @@ struct TlsFiles {
 using TlsProvider = std::shared_ptr<grpc::experimental::CertificateProviderInterface>;
 // Errors are LoadCredentials': the files are read before gRPC sees them, which tells less.
 absl::StatusOr<TlsProvider> WatchTlsFiles(const TlsFiles& files);
+// These credentials for good, so that who makes a connection knows what it shows.
+TlsProvider ProvideTls(const Credentials& credentials);
 
 // Names of hosts are not compared: certificates are of names in the cluster.
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentials(const TlsProvider& provider,

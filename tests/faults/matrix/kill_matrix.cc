@@ -83,4 +83,16 @@ void FillCopiesMatrix(Mode mode) {
   CheckFull(cluster, kCopiesPhases, mode);
 }
 
+void FillClockMatrix(Mode mode) {
+  const ScratchFolder folder = Folder();
+  StruckCluster cluster(
+      {.mode = mode, .folder = folder.path(), .seed = SeedOf(mode), .own_clocks = true});
+  for (const Scene& scene : ClockScenesOf()) cluster.RunClocks(scene);
+  std::fprintf(stderr, "%s", cluster.matrix().ToText().c_str());
+  constexpr Blow kClocks[] = {Blow::kClock};
+  for (const std::string& empty : cluster.matrix().Empty(kClockPhases, mode, kClocks)) {
+    FAIL_CHECK("no " << empty);
+  }
+}
+
 }  // namespace strata::testing

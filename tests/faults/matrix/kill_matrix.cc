@@ -20,7 +20,7 @@ namespace {
 
 // Of kills, and of faults of the network. Four tests without copies and four with them have more
 // than 200 of each together, and 5000 under --long.
-uint64_t WantedPlain() { return LongRun() ? 900 : 32; }
+uint64_t WantedPlain() { return LongRun() ? 900 : 36; }
 uint64_t WantedWithCopies() { return LongRun() ? 350 : 15; }
 
 // Under --long each run has draws of its own.

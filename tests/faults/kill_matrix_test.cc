@@ -5,8 +5,11 @@
 #include "tests/faults/matrix/kill_matrix.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
+#include "tests/e2e/cluster/shown_clock.h"
 #include "tests/faults/matrix/fault_matrix.h"
+#include "tests/skip.h"
 
 namespace strata::testing {
 namespace {
@@ -49,6 +52,12 @@ TEST_CASE("downpour with copies: nothing that is struck in any phase costs a job
 TEST_CASE("easgd with copies: nothing that is struck in any phase costs a job anything",
           "[faults][p1][p2][p7][p6][p8][easgd_copies]") {
   FillCopiesMatrix(Mode::kEasgd);
+}
+
+TEST_CASE("each clock is set forth and back in each mode: no job is any different",
+          "[faults][clock][clocks]") {
+  if (!std::filesystem::exists(kFakeTimeLibrary)) STRATA_SKIP("libfaketime is not installed");
+  for (const Mode mode : kModes) FillClockMatrix(mode);
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
 """The table of faults that tests struck running clusters with, of all tests together.
 
-A test prints what it did in lines "FAULTS: ROLE PHASE MODE KILLS STOPS PROXY"
+A test prints what it did in lines "FAULTS: ROLE PHASE MODE KILLS STOPS PROXY CLOCK"
 (tests/faults/matrix/fault_matrix.h).
 """
 
 MARK = "FAULTS: "
-BLOWS = 3
+BLOWS = 4
 
 
 def read(log_paths):
-    """{(role, phase, mode): [kills, stops, proxy]} of what logs say, in their order."""
+    """{(role, phase, mode): [kills, stops, proxy, clock]} of what logs say, in their order."""
     cells = {}
     for path in log_paths:
         try:
@@ -40,12 +40,12 @@ def lines(cells):
     roles = list(dict.fromkeys(role for role, _ in rows))
     rows.sort(key=lambda row: roles.index(row[0]))  # phases in the order of the tests
     modes = list(dict.fromkeys(mode for _, _, mode in cells))
-    text = ["faults at running jobs (kills/stops/proxy):",
+    text = ["faults at running jobs (kills/stops/proxy/clock):",
             "%-10s %-11s" % ("role", "phase") + "".join("%14s" % mode for mode in modes)]
     for role, phase in rows:
         counts = [cells.get((role, phase, mode)) for mode in modes]
         text.append("%-10s %-11s" % (role, phase) + "".join(
             "%14s" % ("/".join(map(str, c)) if c else "-") for c in counts))
     totals = [sum(counts[i] for counts in cells.values()) for i in range(BLOWS)]
-    text.append("%d kills, %d stops, %d proxy faults" % tuple(totals))
+    text.append("%d kills, %d stops, %d proxy faults, %d clock steps" % tuple(totals))
     return text

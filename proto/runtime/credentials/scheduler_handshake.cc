@@ -3,6 +3,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 
 #include <ctime>
 
@@ -20,6 +21,8 @@ namespace {
 
 constexpr int kSeconds = 3;
 constexpr int kNapMs = 10;
+// Until a connection is taken. Who asks has waited for one in vain before.
+constexpr int kTakenMs = 1000;
 // What gRPC speaks: its servers close to whoever does not ask for it.
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
 
@@ -39,11 +42,10 @@ bool IsListened(const std::string& scheduler) {
   const BioPtr plain = Aimed(BIO_new(BIO_s_connect()), scheduler);
   if (plain == nullptr) return false;
   BIO_set_nbio(plain.get(), 1);
-  const time_t until = GiveUp();
-  while (BIO_do_connect(plain.get()) != 1) {
-    if (!BIO_should_retry(plain.get()) || BIO_wait(plain.get(), until, kNapMs) != 1) return false;
-  }
-  return true;
+  if (BIO_do_connect(plain.get()) == 1) return true;
+  pollfd taken{.fd = -1, .events = POLLOUT, .revents = 0};
+  if (!BIO_should_retry(plain.get()) || BIO_get_fd(plain.get(), &taken.fd) < 0) return false;
+  return poll(&taken, 1, kTakenMs) == 1 && BIO_do_connect(plain.get()) == 1;
 }
 
 // Whether bytes come, rather than an end.
@@ -127,6 +129,14 @@ absl::Status WithTls(const std::string& scheduler, const std::string& process,
                      CredentialSource& mine, BIO& tls, const absl::Status& refused) {
   const Answer answer = ShakeHands(tls);
   const std::string why = Reason();
+  // For its role alone: it is the port of another process of the cluster.
+  if (absl::IsPermissionDenied(refused)) {
+    const absl::string_view whose = refused.message();
+    return absl::PermissionDeniedError(
+        absl::StrCat(scheduler, " is no scheduler's address: what listens there shows a ",
+                     whose.substr(0, whose.find(", and only ")),
+                     "; give --scheduler HOST:PORT as the scheduler says it when it starts"));
+  }
   if (!refused.ok()) {
     return absl::Status(refused.code(),
                         absl::StrCat("the scheduler at ", scheduler, ": ", refused.message(),

@@ -26,7 +26,8 @@
 namespace strata {
 namespace {
 
-constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+// With the second in which a command looks why (WhyNoHandshake): five, where nobody is.
+constexpr absl::Duration kConnectTimeout = absl::Seconds(4);
 // How often a process that was never answered looks why.
 constexpr absl::Duration kLookAgain = absl::Seconds(10);
 
@@ -162,6 +163,13 @@ class GrpcSchedulerClient : public SchedulerClient {
     // Of a connection that breaks gRPC says UNKNOWN ("Stream removed") as well; we never do.
     if (absl::IsUnavailable(error) || absl::IsUnknown(error))
       return NotThere(timeout, error.message());
+    // gRPC's own answer to a call that nobody serves there, without a word.
+    if (absl::IsUnimplemented(error) && error.message().empty()) {
+      return NotThere(timeout,
+                      "what listens there knows no such call: it is a server or a worker, or an "
+                      "older scheduler; give --scheduler HOST:PORT as the scheduler says it when "
+                      "it starts");
+    }
     return error;
   }
 

@@ -37,12 +37,16 @@ absl::Status CheckSelf(const ProcessTlsOptions& o, const Credentials& mine) {
   if (!role_differs && !name_differs) return absl::OkStatus();
   const std::string wanted = absl::StrCat(o.role.has_value() ? RoleName(*o.role) : "any role",
                                           o.name.has_value() ? absl::StrCat("/", *o.name) : "");
-  return Unfit(o.folder, absl::StrCat(certificate.file, ": certificate of ",
-                                      Describe(certificate.facts), ": it is for ",
-                                      Describe(certificate.identity), ", and this process is ",
-                                      wanted, "; issue one for it: strata certs issue ",
-                                      RoleName(o.role.value_or(certificate.identity.role)), " ",
-                                      o.name.value_or(certificate.identity.name)));
+  const std::string by_name =
+      role_differs ? std::string()
+                   : absl::StrCat("start it with --name ", certificate.identity.name, ", or ");
+  return Unfit(
+      o.folder,
+      absl::StrCat(certificate.file, ": certificate of ", Describe(certificate.facts),
+                   ": it is for ", Describe(certificate.identity), ", and this process is ", wanted,
+                   "; ", by_name, "issue one for it: strata certs issue ",
+                   RoleName(o.role.value_or(certificate.identity.role)), " ",
+                   o.name.value_or(certificate.identity.name)));
 }
 
 void LogChange(const absl::Status& now) {

@@ -26,7 +26,7 @@ const char* NameOf(Mode mode) {
 }
 
 const char* NameOf(Blow blow) {
-  constexpr const char* kNames[] = {"kill", "stop", "proxy"};
+  constexpr const char* kNames[] = {"kill", "stop", "proxy", "clock"};
   return kNames[static_cast<size_t>(blow)];
 }
 
@@ -47,11 +47,12 @@ uint64_t FaultMatrix::Total(Blow blow) const {
   return total;
 }
 
-std::vector<std::string> FaultMatrix::Empty(std::span<const Phase> phases, Mode mode) const {
+std::vector<std::string> FaultMatrix::Empty(std::span<const Phase> phases, Mode mode,
+                                            std::span<const Blow> blows) const {
   std::vector<std::string> empty;
   for (const Role role : kRoles) {
     for (const Phase phase : phases) {
-      for (const Blow blow : kBlows) {
+      for (const Blow blow : blows) {
         if (Of({role, phase, mode}, blow) > 0) continue;
         empty.push_back(absl::StrCat(NameOf(blow), " of a ", NameOf(role), " in ", NameOf(phase),
                                      " of ", NameOf(mode)));
@@ -76,11 +77,11 @@ std::string FaultMatrix::ToText() const {
   for (const Cell& cell : cells) {
     absl::StrAppend(&text, "FAULTS: ", NameOf(cell.role), " ", NameOf(cell.phase), " ",
                     NameOf(cell.mode));
-    for (const Blow blow : kBlows) absl::StrAppend(&text, " ", Of(cell, blow));
+    for (const Blow blow : kAllBlows) absl::StrAppend(&text, " ", Of(cell, blow));
     absl::StrAppend(&text, "\n");
   }
   absl::StrAppend(&text, Total(Blow::kKill), " kills, ", Total(Blow::kStop), " stops, ",
-                  Total(Blow::kProxy), " proxy faults\n");
+                  Total(Blow::kProxy), " proxy faults, ", Total(Blow::kClock), " clock steps\n");
   return text;
 }
 

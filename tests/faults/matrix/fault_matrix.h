@@ -29,15 +29,20 @@ enum class Phase {
   kCopyImage
 };
 enum class Mode { kBsp, kAsync, kDownpour, kEasgd };
-// kProxy: a fault of the network on a connection that the process has opened or taken.
-enum class Blow { kKill, kStop, kProxy };
+// kProxy: a fault of the network on a connection that the process has opened or taken. kClock: the
+// wall clock that the process sees is set by an hour or two.
+enum class Blow { kKill, kStop, kProxy, kClock };
 
+// In every phase; and in kClockPhases.
 inline constexpr Blow kBlows[] = {Blow::kKill, Blow::kStop, Blow::kProxy};
+inline constexpr Blow kAllBlows[] = {Blow::kKill, Blow::kStop, Blow::kProxy, Blow::kClock};
 inline constexpr Role kRoles[] = {Role::kServer, Role::kWorker, Role::kScheduler};
 // Of jobs without copies of their shards, and of those with copies.
 inline constexpr Phase kPlainPhases[] = {Phase::kPull,       Phase::kPush,  Phase::kCommit,
                                          Phase::kCheckpoint, Phase::kImage, Phase::kRecovery};
 inline constexpr Phase kCopiesPhases[] = {Phase::kForward, Phase::kPromotion, Phase::kCopyImage};
+// A clock is no part of a phase: those in which processes wait for each other in different ways.
+inline constexpr Phase kClockPhases[] = {Phase::kPull, Phase::kCommit, Phase::kCheckpoint};
 inline constexpr Mode kModes[] = {Mode::kBsp, Mode::kAsync, Mode::kDownpour, Mode::kEasgd};
 
 const char* NameOf(Role role);
@@ -59,10 +64,11 @@ class FaultMatrix {
   uint64_t Total(Blow blow) const;
   // Whether every role was met by every blow in the phase.
   bool Full(Phase phase, Mode mode) const;
-  // Of each cell of the mode, in those phases, what never met it.
-  std::vector<std::string> Empty(std::span<const Phase> phases, Mode mode) const;
-  // A line for each cell, "FAULTS: ROLE PHASE MODE KILLS STOPS PROXY", for tools/test, which prints
-  // the tables of all tests as one; the totals last.
+  // Of each cell of the mode, in those phases, which of those blows never met it.
+  std::vector<std::string> Empty(std::span<const Phase> phases, Mode mode,
+                                 std::span<const Blow> blows = kBlows) const;
+  // A line for each cell, "FAULTS: ROLE PHASE MODE KILLS STOPS PROXY CLOCK", for tools/test, which
+  // prints the tables of all tests as one; the totals last.
   std::string ToText() const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 // Of kills, and of faults of the network. Four tests without copies and four with them have more
 // than 200 of each together, and 5000 under --long.
-uint64_t WantedPlain() { return LongRun() ? 900 : 32; }
+uint64_t WantedPlain() { return LongRun() ? 900 : 36; }
 uint64_t WantedWithCopies() { return LongRun() ? 350 : 15; }
 
 // Under --long each run has draws of its own.
@@ -81,6 +81,18 @@ void FillCopiesMatrix(Mode mode) {
     }
   }
   CheckFull(cluster, kCopiesPhases, mode);
+}
+
+void FillClockMatrix(Mode mode) {
+  const ScratchFolder folder = Folder();
+  StruckCluster cluster(
+      {.mode = mode, .folder = folder.path(), .seed = SeedOf(mode), .own_clocks = true});
+  for (const Scene& scene : ClockScenesOf()) cluster.RunClocks(scene);
+  std::fprintf(stderr, "%s", cluster.matrix().ToText().c_str());
+  constexpr Blow kClocks[] = {Blow::kClock};
+  for (const std::string& empty : cluster.matrix().Empty(kClockPhases, mode, kClocks)) {
+    FAIL_CHECK("no " << empty);
+  }
 }
 
 }  // namespace strata::testing

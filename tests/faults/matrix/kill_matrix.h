@@ -11,6 +11,8 @@ namespace strata::testing {
 void FillMatrix(Mode mode);
 // The same of jobs with copies of their shards, in the phases that these have more.
 void FillCopiesMatrix(Mode mode);
+// Sets the clock of one process after the other, in kClockPhases. Needs libfaketime.
+void FillClockMatrix(Mode mode);
 
 }  // namespace strata::testing
 

@@ -28,6 +28,13 @@ std::vector<Scene> ScenesOf(Mode mode) {
   return scenes;
 }
 
+std::vector<Scene> ClockScenesOf() {
+  const std::vector<Role> all = {Role::kServer, Role::kWorker, Role::kScheduler};
+  return {{Phase::kPull, Role::kServer, "server.pull", 20, all},
+          {Phase::kCommit, Role::kServer, "server.commit.append", 40, all},
+          {Phase::kCheckpoint, Role::kServer, "server.checkpoint", 4, all}};
+}
+
 std::vector<CopiesScene> CopiesScenesOf(Mode mode) {
   // Calls at one server from one standstill to the next, of each kind. A question of a neighbour
   // is a call as well.

@@ -24,6 +24,9 @@ struct Scene {
 // All scenes of a mode without copies. Every role is in some scene of every phase.
 std::vector<Scene> ScenesOf(Mode mode);
 
+// Scenes in which clocks are set, of all roles in turn.
+std::vector<Scene> ClockScenesOf();
+
 // The same of a job with copies, where the marker is whichever server stands still: all of them
 // have the failpoints, as who is promoted, and who feeds a new copy, changes with each blow.
 struct CopiesScene {

@@ -16,6 +16,7 @@
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/faults/matrix/fault_matrix.h"
+#include "tests/faults/matrix/own_clocks.h"
 #include "tests/faults/matrix/scenes.h"
 #include "tests/faults/proxy/network_fault.h"
 #include "tests/faults/proxy/proxy.h"
@@ -30,6 +31,8 @@ class StruckCluster {
     uint64_t seed = 1;   // of who is struck, and for how long
     // Three servers, of which two have jobs' shards and each shard is on two.
     bool copies = false;
+    // Each process sees a wall clock of its own, which RunClocks sets, and none meets a proxy.
+    bool own_clocks = false;
     // Blows at each role of a scene, in this order.
     int kills = 1;
     int stops = 1;
@@ -45,6 +48,10 @@ class StruckCluster {
   void RunRecovery();
   // The same of a job with copies, at each standstill of any server.
   void RunCopies(const CopiesScene& scene);
+
+  // The same, but at each standstill the clock of one process is set: by an hour forth, by two
+  // back, and by one forth, role by role. Nobody is lost by that.
+  void RunClocks(const Scene& scene);
 
   const FaultMatrix& matrix() const { return matrix_; }
   // Network faults of each kind that some connection met, and bits turned in messages.
@@ -91,6 +98,10 @@ class StruckCluster {
   void Release();
   void EndCopies();
 
+  // struck_clocks.cc
+  // Waits for the job's end, judges it, and looks that nobody was lost.
+  void EndClocks();
+
   Blow BlowOf(int turn) const;
   int Turns() const { return o_.kills + o_.stops + o_.network_faults; }
   // Waits for the job's end, and judges it.
@@ -100,6 +111,7 @@ class StruckCluster {
 
   const Options o_;
   const std::unique_ptr<Proxy> proxy_ = Proxy::Start();
+  OwnClocks clocks_;
   ProcessCluster cluster_;
   std::mt19937_64 random_;
   std::vector<FaultKind> kinds_;  // that come next

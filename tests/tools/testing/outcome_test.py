@@ -62,14 +62,14 @@ class OutcomeTest(unittest.TestCase):
         self.assertEqual(self.counts.exit_code(), 1)
 
     def test_what_tests_struck_is_one_table_before_the_cases(self):
-        self.add_test("a", "PASSED", 1, 0, "FAULTS: server pull bsp 1 2 3\n")
-        self.add_test("b", "PASSED", 1, 0, "FAULTS: server pull bsp 1 0 0\n")
+        self.add_test("a", "PASSED", 1, 0, "FAULTS: server pull bsp 1 2 3 4\n")
+        self.add_test("b", "PASSED", 1, 0, "FAULTS: server pull bsp 1 0 0 0\n")
         self.add(["//tests:a", "//tests:b"], 0)
         self.assertEqual(self.counts.lines(), [
-            "faults at running jobs (kills/stops/proxy):",
+            "faults at running jobs (kills/stops/proxy/clock):",
             "role       phase                 bsp",
-            "server     pull                2/2/3",
-            "2 kills, 2 stops, 3 proxy faults",
+            "server     pull              2/2/3/4",
+            "2 kills, 2 stops, 3 proxy faults, 4 clock steps",
             "2 passed, 0 failed"])
 
     def test_what_a_compiler_warns_of_has_failed(self):

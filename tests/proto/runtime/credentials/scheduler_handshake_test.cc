@@ -11,10 +11,12 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
 #include "proto/runtime/credentials/authority_files.h"
 #include "proto/runtime/credentials/folder_credentials.h"
@@ -126,6 +128,30 @@ TEST_CASE("who answers without TLS is told as that, with what to do", "[credenti
   CheckText(of_server.message(), {"speaks no TLS", "start it with them, or this process without"});
   // As it should, to who goes without, too.
   CHECK(WhyNoHandshake(plain.address(), nullptr).ok());
+}
+
+TEST_CASE("where connections are not taken there is nothing to say, soon", "[credentials]") {
+  const Fixture f;
+  const int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(bind(full, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+  REQUIRE(listen(full, 0) == 0);
+  REQUIRE(getsockname(full, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  std::vector<int> waiting;  // until the kernel takes no more
+  for (int i = 0; i < 8; ++i) {
+    waiting.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    [[maybe_unused]] const int begun =
+        connect(waiting.back(), reinterpret_cast<sockaddr*>(&at), sizeof at);
+  }
+  const absl::Time begin = absl::Now();
+  CHECK(WhyNoHandshake(absl::StrCat("127.0.0.1:", ntohs(at.sin_port)), f.mine).ok());
+  // A caller has waited for seconds by then, and says for how many.
+  CHECK(absl::Now() - begin < absl::Milliseconds(1900));
+  for (const int fd : waiting) close(fd);
+  close(full);
 }
 
 TEST_CASE("where nobody listens there is nothing to say", "[credentials]") {

@@ -18,6 +18,7 @@
 #include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/places.h"
 #include "proto/runtime/credentials/revocations.h"
+#include "proto/runtime/credentials/scheduler_handshake.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/process_tls.h"
@@ -186,6 +187,48 @@ TEST_CASE("who was revoked is let in again with a renewed certificate, by the sa
   while (!last.ok() && absl::Now() < give_up) last = call();
   INFO(last);
   CHECK(last.ok());
+}
+
+TEST_CASE("who takes a server for the scheduler is told which address he needs", "[tls]") {
+  const Certs certs;
+  const auto server = Open(certs, Role::kServer, "alpha"), worker = Open(certs, Role::kWorker, "w");
+  Holding handler;
+  {
+    const auto serving = MakeGrpcTransport({});
+    const auto listener = serving->Listen("127.0.0.1:0", &handler);
+    REQUIRE(listener.ok());
+    const absl::Status s =
+        MakeGrpcSchedulerClient((*listener)->address(), nullptr)->GetCluster(kPatience).status();
+    INFO(s);
+    CHECK(absl::IsUnavailable(s));
+    CHECK(absl::StrContains(s.message(), "no scheduler answers at " + (*listener)->address()));
+    CHECK(absl::StrContains(s.message(), "--scheduler HOST:PORT"));
+  }
+  const auto serving = MakeGrpcTransport({.tls = server});
+  const auto listener = serving->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const absl::Status s = WhyNoHandshake((*listener)->address(), worker->source());
+  INFO(s);
+  CHECK(absl::IsPermissionDenied(s));
+  CHECK(absl::StrContains(s.message(), (*listener)->address() + " is no scheduler's address"));
+  CHECK(absl::StrContains(s.message(), "it is for server/alpha"));
+  CHECK(absl::StrContains(s.message(), "--scheduler HOST:PORT"));
+  CHECK_FALSE(absl::StrContains(s.message(), "use that one's certificate"));
+}
+
+TEST_CASE("a process of another name than its certificate is told how to have that name", "[tls]") {
+  const Certs certs;
+  certs.Issue(Role::kServer, "alpha");
+  const std::string folder = CurrentFolder(certs.folder(), Role::kServer, "alpha");
+  const auto named = [&](Role role) {
+    return ProcessTls::Open({.folder = folder, .role = role, .name = "server-17"}).status();
+  };
+  INFO(named(Role::kServer));
+  CHECK(absl::StrContains(named(Role::kServer).message(),
+                          "this process is server/server-17; start it with --name alpha, or issue "
+                          "one for it: strata certs issue server server-17"));
+  INFO(named(Role::kWorker));
+  CHECK_FALSE(absl::StrContains(named(Role::kWorker).message(), "--name"));
 }
 
 }  // namespace

@@ -14,10 +14,15 @@
 #include "proto/runtime/credentials/identity.h"
 #include "proto/runtime/credentials/identity_files.h"
 #include "proto/runtime/credentials/places.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/process_tls.h"
 #include "proto/runtime/transport/transport.h"
+#include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/scheduler_service.h"
+#include "scheduler/store/memory_metadata_store.h"
 #include "tests/proto/runtime/transport/test_certs.h"
 
 namespace strata::testing {
@@ -163,6 +168,62 @@ TEST_CASE("what is put in the place of a good certificate is not shown while it 
   }
   CHECK(server->source()->Current()->certificate.facts.serial != before);
   CHECK(call().ok());
+}
+
+TEST_CASE("who was renewed shows its new certificate to a server that keeps its own", "[tls]") {
+  const Certs certs;
+  certs.Issue(Role::kServer, "alpha", absl::Now(), 10);
+  certs.Issue(Role::kWorker, "w", absl::Now(), 1);
+  ManualClock clock(absl::Now());
+  const auto server = Open(certs, Role::kServer, "alpha", &clock);
+  const auto worker = Open(certs, Role::kWorker, "w", &clock);
+  Counting handler;
+  const auto serving = MakeGrpcTransport({.tls = server});
+  const auto listener = serving->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const auto calling = MakeGrpcTransport({.tls = worker});
+  const auto channel = calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker));
+  const auto call = [&] {
+    return channel->CallAndWait(DataMethod::kPull, Buffer(), kPatience).status();
+  };
+  REQUIRE(call().ok());
+  REQUIRE(
+      RenewIdentity(certs.folder(), {.role = Role::kWorker, .name = "w", .days = 5}, absl::Now())
+          .ok());
+  clock.Advance(absl::Hours(24) + absl::Minutes(1));
+  const absl::Status next = call();
+  INFO(next);
+  CHECK(next.ok());
+}
+
+TEST_CASE("a node that was renewed is heard by a scheduler that keeps its certificate", "[tls]") {
+  const Certs certs;
+  certs.Issue(Role::kScheduler, "s", absl::Now(), 10);
+  certs.Issue(Role::kWorker, "w", absl::Now(), 1);
+  ManualClock clock(absl::Now());
+  const auto control = Open(certs, Role::kScheduler, "s", &clock);
+  const auto worker = Open(certs, Role::kWorker, "w", &clock);
+  auto started = scheduler::Scheduler::Start({.store = scheduler::MakeMemoryMetadataStore(),
+                                              .tick_interval = absl::ZeroDuration(),
+                                              .credentials = control->source()});
+  REQUIRE(started.ok());
+  const auto service = scheduler::SchedulerService::Start(
+      {.scheduler = started->get(), .tls = control, .owners = started->get()});
+  REQUIRE(service.ok());
+  const auto client = MakeGrpcSchedulerClient((*service)->address(), worker);
+  NodeReport report;
+  report.set_name("w");
+  report.set_role(WORKER);
+  report.set_incarnation(1);
+  REQUIRE(client->Sync(report, kPatience).ok());
+  REQUIRE(
+      RenewIdentity(certs.folder(), {.role = Role::kWorker, .name = "w", .days = 5}, absl::Now())
+          .ok());
+  clock.Advance(absl::Hours(24) + absl::Minutes(1));
+  const absl::Status next = client->Sync(report, kPatience).status();
+  INFO(next);
+  CHECK(next.ok());
+  (*started)->Stop();
 }
 
 }  // namespace

@@ -1,36 +1,24 @@
 #include "server/job/chain_entries.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <utility>
 
 #include "proto/core/mutation.h"
-#include "proto/wire/message_codec.h"
 #include "storage/log/format.h"
 
 namespace strata::server {
 
-wire::ForwardEntryView ChainEntry::View(ShardId shard) const {
-  const auto header = bytes.span().first(storage::log::kRecordHeaderBytes);
-  return {shard, header, bytes.span().subspan(header.size()), crc32c};
-}
-
 ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, LogEnd end,
-                             std::span<const std::span<const uint8_t>> parts) {
+                             std::span<const std::span<const uint8_t>> parts,
+                             std::optional<uint32_t> crc32c) {
   size_t payload = 0;
   for (const auto& part : parts) payload += part.size();
-  BufferBuilder out(storage::log::kRecordHeaderBytes + payload);
-  storage::log::EncodeRecordHeader(header, {}, {payload, 0}, out.data());
-  uint8_t* at = out.data() + storage::log::kRecordHeaderBytes;
-  for (const auto& part : parts) {
-    if (!part.empty()) std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
+  std::array<uint8_t, storage::log::kRecordHeaderBytes> head;
+  storage::log::EncodeRecordHeader(header, {}, {payload, 0}, head.data());
   auto entry = std::make_shared<ChainEntry>();
   entry->end = end;
-  entry->bytes = out.Finish();
-  const auto head = entry->bytes.span().first(storage::log::kRecordHeaderBytes);
-  entry->crc32c = wire::ForwardCrc(head, entry->bytes.span().subspan(head.size()));
+  entry->sent = wire::ForwardEntryBytes::Encode(header.shard, head, parts, crc32c);
   return entry;
 }
 
@@ -40,7 +28,7 @@ std::deque<ChainEntries::Item>::const_iterator ChainEntries::Run::FirstAfter(Log
 }
 
 void ChainEntries::Run::Push(ChainEntryPtr entry) {
-  added += entry->bytes.size();
+  added += entry->size();
   items.push_back({std::move(entry), added});
 }
 
@@ -84,7 +72,7 @@ std::optional<std::vector<ChainEntryPtr>> ChainEntries::After(LogEnd end, uint64
   std::vector<ChainEntryPtr> out;
   uint64_t bytes = 0;
   for (auto it = run.FirstAfter(end); it != run.items.end(); ++it) {
-    const uint64_t more = it->entry->bytes.size();
+    const uint64_t more = it->entry->size();
     if (!out.empty() && (bytes + more > most_bytes || out.size() >= most)) break;
     bytes += more;
     out.push_back(it->entry);

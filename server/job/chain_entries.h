@@ -11,9 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "proto/core/ids.h"
-#include "proto/wire/buffer.h"
-#include "proto/wire/message.h"
+#include "proto/wire/forward_entry.h"
 #include "server/protocol/replica_chain.h"
 #include "storage/log/record.h"
 
@@ -22,16 +20,16 @@ namespace strata::server {
 // As it is sent: a record's header as storage/FORMAT.md has it, for place 0, and its payload.
 struct ChainEntry {
   LogEnd end;
-  Buffer bytes;  // header, then payload
-  uint32_t crc32c = 0;
+  wire::ForwardEntryBytes sent;
 
-  wire::ForwardEntryView View(ShardId shard) const;
+  size_t size() const { return sent.bytes().size(); }
 };
 using ChainEntryPtr = std::shared_ptr<const ChainEntry>;
 
-// Copies the payload once.
+// Copies the payload once, and sums it up where the caller does not know its CRC32C.
 ChainEntryPtr MakeChainEntry(const storage::LogHeader& header, LogEnd end,
-                             std::span<const std::span<const uint8_t>> parts);
+                             std::span<const std::span<const uint8_t>> parts,
+                             std::optional<uint32_t> crc32c = std::nullopt);
 
 // Two runs of entries, each without a gap: the newest, up to the log's end, and those that were
 // read, which lie before. One thread at a time.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/runtime/base/failpoints.h"
+#include "proto/wire/forward_entry.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/message_limits.h"
 #include "server/job/peer_watch.h"
@@ -87,20 +88,20 @@ bool ChainLink::Configure(const ChainDirective& directive) {
   return true;
 }
 
-void ChainLink::Appended(size_t shard, const storage::LogHeader& header, storage::LogPosition at,
-                         std::span<const std::span<const uint8_t>> parts, LogEnd end) {
+void ChainLink::Appended(size_t shard, const AppendedRecord& record) {
+  const LogEnd end = record.end;
   bool wanted = false;
   {
     absl::MutexLock lock(&mu_);
     wanted = !chain_.configuration().next.empty();
   }
   ChainEntryPtr entry;
-  if (wanted) entry = MakeChainEntry(header, end, parts);
+  if (wanted) entry = MakeChainEntry(record.header, end, record.parts, record.crc32c);
   {
     absl::MutexLock lock(&mu_);
     const LogEnd before = chain_.end(shard);
     chain_.Appended(shard, end);
-    shards_[shard].segments.Appended(before, at.segment);
+    shards_[shard].segments.Appended(before, record.at.segment);
     if (entry == nullptr || chain_.configuration().next.empty()) {
       shards_[shard].entries.Restart(end);  // read again from the log, where it is wanted
     } else {
@@ -260,14 +261,13 @@ bool ChainLink::Fill(const ReplicaChain::Call& call, Out& out) {
       continue;
     }
     ReadAhead(part.shard, part.after);
-    if (entries->front()->bytes.size() > kCallBytes) {
+    if (entries->front()->size() > kCallBytes) {
       if (bytes == 0) bytes += FillPart(part.shard, std::move(entries->front()), out);
       continue;
     }
     for (ChainEntryPtr& entry : *entries) {
-      if (bytes > 0 && bytes + entry->bytes.size() > kCallBytes) break;  // with the next one
-      bytes += entry->bytes.size();
-      out.message.entries.push_back(entry->View(options_.shards[part.shard]));
+      if (bytes > 0 && bytes + entry->size() > kCallBytes) break;  // with the next one
+      bytes += entry->size();
       out.entries.push_back(std::move(entry));
     }
   }
@@ -315,19 +315,21 @@ void ChainLink::Send(Out out) {
   for (const auto& [shard, part] : out.parts) {
     out.message.entries.push_back(part->View(options_.shards[shard]));
   }
-  auto bytes = wire::EncodeForwardRequest(out.message);
-  if (!bytes.ok()) {
+  std::vector<Buffer> entries;
+  for (const ChainEntryPtr& entry : out.entries) entries.push_back(entry->sent.bytes());
+  auto pieces = wire::EncodeForwardPieces(out.message, entries);
+  if (!pieces.ok()) {
     LOG(ERROR) << "copy_not_fed job=" << options_.job.value << " server=" << options_.server_index
-               << " next=retry error=\"" << bytes.status() << '"';
-    return Answered(call, bytes.status());
+               << " next=retry error=\"" << pieces.status() << '"';
+    return Answered(call, pieces.status());
   }
   const absl::Duration timeout = absl::Milliseconds(out.message.fields.wait_ms) + kPatience;
   std::vector<ShardId> whole;  // of which the last part goes with this call
   for (const wire::ForwardImageView& part : out.message.images) {
     if (part.offset + part.data.size() == part.bytes) whole.push_back(part.shard);
   }
-  out.channel->Call(
-      DataMethod::kForward, *std::move(bytes), timeout,
+  out.channel->CallInPieces(
+      DataMethod::kForward, *std::move(pieces), timeout,
       [self = weak_from_this(), call, whole = std::move(whole)](absl::StatusOr<Buffer> reply) {
         const auto link = self.lock();
         if (link == nullptr) return;

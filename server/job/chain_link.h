@@ -34,6 +34,7 @@
 #include "server/job/chain_reader.h"
 #include "server/job/entry_parts.h"
 #include "server/protocol/replica_chain.h"
+#include "server/shard/shard.h"
 #include "server/snapshot/pace.h"
 #include "storage/log/record.h"
 #include "storage/log/update_log.h"
@@ -85,8 +86,7 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   bool Configure(const ChainDirective& directive);
   static ChainConfiguration ConfigurationOf(const ChainDirective& directive);
   // A record is in the log here.
-  void Appended(size_t shard, const storage::LogHeader& header, storage::LogPosition at,
-                std::span<const std::span<const uint8_t>> parts, LogEnd end);
+  void Appended(size_t shard, const AppendedRecord& record);
   void Loaded(size_t shard, LogEnd end);  // it has its image
   // A newer base image of the shard is there than any that was sent before.
   void ImageWritten(size_t shard);

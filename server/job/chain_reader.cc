@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<ChainEntryPtr>> ChainReader::Read(storage::UpdateLog&
     end_ = is_cut ? cut : LogEnd{end_.step + 1, end_.cut};
     const std::span<const uint8_t> parts[] = {record.payload};
     entries.push_back(MakeChainEntry(record.header, end_, parts));
-    bytes += entries.back()->bytes.size();
+    bytes += entries.back()->size();
     return bytes < most_bytes && end_ < through;
   };
   const auto place = log.ReadOn(place_, wanted, take);

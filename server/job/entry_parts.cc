@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/wire/forward_entry.h"
 #include "proto/wire/message_codec.h"
 #include "storage/log/update_log.h"
 
@@ -16,8 +17,9 @@ using storage::log::kRecordHeaderBytes;
 std::unique_ptr<EntryPart> EntryPart::From(ChainEntryPtr entry, uint64_t offset,
                                            uint64_t most_bytes) {
   auto part = std::make_unique<EntryPart>();
-  const uint64_t all = entry->bytes.size() - kRecordHeaderBytes;
-  const auto whole = storage::log::DecodeRecordHeader({}, entry->bytes.data());
+  const wire::ForwardEntryView sent = entry->sent.view();
+  const uint64_t all = sent.payload.size();
+  const auto whole = storage::log::DecodeRecordHeader({}, sent.header.data());
   part->offset = offset;
   part->bytes = std::min(most_bytes, all - offset);
   storage::log::EncodeRecordHeader(whole->header, {{0, offset}, 0}, {all, 0}, part->header.data());
@@ -26,12 +28,12 @@ std::unique_ptr<EntryPart> EntryPart::From(ChainEntryPtr entry, uint64_t offset,
 }
 
 wire::ForwardEntryView EntryPart::View(ShardId shard) const {
-  const auto payload = entry->bytes.span().subspan(kRecordHeaderBytes + offset, bytes);
+  const auto payload = entry->sent.view().payload.subspan(offset, bytes);
   return {shard, header, payload, wire::ForwardCrc(header, payload)};
 }
 
-// 1 a record in one piece  2 the first part of one: what was there of another goes  3 the part that
-// follows what is there.
+// 1 a record in one piece: its payload is not looked at  2 the first part of one: what was there of
+// another goes  3 the part that follows what is there.
 absl::StatusOr<std::optional<EntryParts::Whole>> EntryParts::Take(
     const wire::ForwardEntryView& entry) {
   const auto damaged = [&](const char* what) {
@@ -39,13 +41,13 @@ absl::StatusOr<std::optional<EntryParts::Whole>> EntryParts::Take(
         absl::StrCat("entry of shard ", entry.shard.value, ": ", what, " is damaged"));
   };
   if (entry.header.size() != kRecordHeaderBytes) return damaged("its header");
-  if (wire::ForwardCrc(entry.header, entry.payload) != entry.crc32c) return damaged("its content");
   const uint64_t bytes = entry.payload.size();
-  absl::MutexLock lock(&mu_);
   auto record = storage::log::DecodeRecordHeader({}, entry.header.data());
   if (record && record->payload.bytes == bytes) {
-    return Whole{{{}, record->header, entry.payload}, Buffer(), nullptr};
+    return Whole{{{}, record->header, entry.payload}, wire::PayloadCrcOf(entry), Buffer(), nullptr};
   }
+  if (wire::ForwardCrc(entry.header, entry.payload) != entry.crc32c) return damaged("its content");
+  absl::MutexLock lock(&mu_);
   if (record) {
     payload_.reset();
     held_.reset();
@@ -70,7 +72,7 @@ absl::StatusOr<std::optional<EntryParts::Whole>> EntryParts::Take(
   if (bytes > 0) std::memcpy(payload_->data() + received_, entry.payload.data(), bytes);
   received_ += bytes;
   if (received_ < payload_->size()) return std::optional<Whole>();
-  Whole whole{{{}, record->header, {}}, payload_->Finish(), std::move(held_)};
+  Whole whole{{{}, record->header, {}}, std::nullopt, payload_->Finish(), std::move(held_)};
   whole.record.payload = whole.payload.span();
   payload_.reset();
   received_ = 0;

@@ -46,6 +46,8 @@ class EntryParts {
   // A record, and what holds its payload where that came in parts.
   struct Whole {
     storage::LogRecordView record;
+    // What the payload has to sum up to, which who appends it checks; nothing: it was checked here.
+    std::optional<uint32_t> crc32c;
     Buffer payload;
     std::shared_ptr<void> memory;
   };

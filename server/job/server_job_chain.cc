@@ -18,12 +18,15 @@ namespace strata::server {
 
 // A Forward that is being taken: every shard ends its part once.
 struct ServerJob::Forwarded {
-  Buffer bytes;
-  std::shared_ptr<void> memory;
+  // What the request and records point into. Sums stay there until they are applied.
+  struct Message {
+    Buffer bytes;
+    std::shared_ptr<void> memory;
+  };
+  std::shared_ptr<const Message> message;
   wire::ForwardRequestView request;
-  std::vector<std::vector<storage::LogRecordView>> records;  // by shard
-  std::vector<EntryParts::Whole> wholes;                     // that came in parts
-  std::vector<std::vector<size_t>> images;                   // by shard: indices into the request's
+  std::vector<std::vector<ReceivedRecord>> records;  // by shard
+  std::vector<std::vector<size_t>> images;           // by shard: indices into the request's
   std::function<void(absl::Status)> finish;
   std::atomic<size_t> parts{1};
   absl::Mutex mu;
@@ -80,9 +83,7 @@ std::shared_ptr<ChainLink> ServerJob::MakeLink(const OpenedJob& opened) {
       std::make_shared<ChainLink>(std::move(o), std::move(ends), std::move(committed), empty);
   for (size_t i = 0; i < opened.shards.size(); ++i) {
     opened.shards[i]->SetAppended(
-        [link = link.get(), i](const storage::LogHeader& header, storage::LogPosition at,
-                               std::span<const std::span<const uint8_t>> parts,
-                               LogEnd end) { link->Appended(i, header, at, parts, end); });
+        [link = link.get(), i](const AppendedRecord& record) { link->Appended(i, record); });
   }
   if (!opened.empty) return link;
   for (const ShardPlan& shard : plan_.shards) {
@@ -188,8 +189,8 @@ void ServerJob::Forward(const Caller& caller, Buffer bytes, const wire::ForwardR
   auto memory = options_.memory->Take(bytes.size());
   if (!memory.ok()) return reply(memory.status());
   auto call = std::make_shared<Forwarded>();
-  call->bytes = std::move(bytes);
-  call->memory = *std::move(memory);
+  call->message = std::make_shared<const Forwarded::Message>(
+      Forwarded::Message{std::move(bytes), *std::move(memory)});
   call->request = request;
   call->records.resize(runners_.size());
   call->images.resize(runners_.size());
@@ -206,8 +207,11 @@ void ServerJob::Forward(const Caller& caller, Buffer bytes, const wire::ForwardR
     auto whole = parts_[*at]->Take(entry);
     if (!whole.ok()) return reply(whole.status());
     if (!*whole || link_->empty(*at)) continue;
-    call->records[*at].push_back((*whole)->record);
-    if ((*whole)->memory != nullptr) call->wholes.push_back(*std::move(*whole));
+    ReceivedRecord received{(*whole)->record, call->message, (*whole)->crc32c};
+    if ((*whole)->memory != nullptr) {  // it came in parts
+      received.owner = std::make_shared<const EntryParts::Whole>(*std::move(*whole));
+    }
+    call->records[*at].push_back(std::move(received));
   }
   for (size_t i = 0; i < request.images.size(); ++i) {
     const auto at = index(request.images[i].shard);
@@ -237,7 +241,7 @@ void ServerJob::TakeForwarded(const std::shared_ptr<Forwarded>& call) {
       if (call->records[i].empty()) continue;
       ++call->parts;
       runners_[i]->Receive(call->request.fields.chain_epoch, std::move(call->records[i]),
-                           call->bytes, [call](absl::Status s) { call->End(std::move(s)); });
+                           [call](absl::Status s) { call->End(std::move(s)); });
     }
   }
   call->End(std::move(closed));

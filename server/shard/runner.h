@@ -23,7 +23,6 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
-#include "proto/wire/buffer.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/protocol/lane_sessions.h"
 #include "server/shard/cut.h"
@@ -86,10 +85,10 @@ class ShardRunner {
   // (server/protocol/chain_handover.h). `done` is called on the executor when that holds.
   void GoBy(uint64_t chain_epoch, std::function<void()> done);
   // Records that the copy before this one sent under `chain_epoch`, in order; each into the log,
-  // then applied (Shard::Take), as commits are when snapshots are late. `bytes` holds what they
-  // point into. `done` is called on the executor, once, with the first error. FAILED_PRECONDITION:
-  // the shard goes by another epoch; ABORTED: others came before all of these were taken.
-  void Receive(uint64_t chain_epoch, std::vector<storage::LogRecordView> records, Buffer bytes,
+  // then applied (Shard::Take), as commits are when snapshots are late. `done` is called on the
+  // executor, once, with the first error. FAILED_PRECONDITION: the shard goes by another epoch;
+  // ABORTED: others came before all of these were taken.
+  void Receive(uint64_t chain_epoch, std::vector<ReceivedRecord> records,
                std::function<void(absl::Status)> done);
   // Does `work` with the shard itself, which nobody reads yet; else as Receive.
   void Do(uint64_t chain_epoch, std::function<absl::Status(Shard&)> work,
@@ -125,8 +124,7 @@ class ShardRunner {
   };
   // Of the copy before this one; it sends more when this is answered.
   struct Received {
-    std::vector<storage::LogRecordView> records;
-    Buffer bytes;
+    std::vector<ReceivedRecord> records;
     std::function<void(absl::Status)> done;
     size_t taken = 0;
   };

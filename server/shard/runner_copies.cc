@@ -77,15 +77,14 @@ void ShardRunner::AnswerApplied(const std::shared_ptr<PushCall>& call, bool repe
   applied = {call, end, repeated};
 }
 
-void ShardRunner::Receive(uint64_t chain_epoch, std::vector<storage::LogRecordView> records,
-                          Buffer bytes, std::function<void(absl::Status)> done) {
-  Post([this, chain_epoch, records = std::move(records), bytes = std::move(bytes),
-        done = std::move(done)] {
+void ShardRunner::Receive(uint64_t chain_epoch, std::vector<ReceivedRecord> records,
+                          std::function<void(absl::Status)> done) {
+  Post([this, chain_epoch, records = std::move(records), done = std::move(done)] {
     if (absl::Status s = CheckChain(chain_epoch); !s.ok()) return done(std::move(s));
     // Who sends again waits for what it sent before no more.
     EndReceived(absl::AbortedError("these entries were sent again while they waited for an image"));
     if (driver_.busy()) driver_.Served();
-    received_ = Received{records, bytes, done};
+    received_ = Received{records, done};
     TakeReceived();
   });
 }
@@ -101,7 +100,7 @@ void ShardRunner::TakeReceived() {
   while (received_->taken < received_->records.size() && status.ok()) {
     const bool late = driver_.NeedsPriority() && !STRATA_MUTATION("chain.backup_outruns_image");
     if (late) break;  // RunDeferred comes back here
-    const storage::LogRecordView& record = received_->records[received_->taken++];
+    const ReceivedRecord& record = received_->records[received_->taken++];
     const auto tell = [&] {
       told = true;
       received_->done(absl::OkStatus());
@@ -109,7 +108,8 @@ void ShardRunner::TakeReceived() {
     const bool last = received_->taken == received_->records.size();
     status = last ? shard_->Take(record, tell) : shard_->Take(record);
   }
-  if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
+  const bool of_disk = !absl::IsFailedPrecondition(status) && !absl::IsDataLoss(status);
+  if (!status.ok() && of_disk) CommitFailed(status);
   if (status.ok() && received_->taken > 0) CommitWentThrough();
   if (shard_->clock() != before) AnswerWaiting();
   if (told) {

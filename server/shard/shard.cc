@@ -216,15 +216,16 @@ absl::Status Shard::Append(const storage::LogHeader& header, std::span<const Tab
   LogEnd end = {header.step.value, barrier_.taken()};
   if (header.kind == static_cast<uint16_t>(RecordKind::kCut)) end.cut = header.window;
   const bool unwritten = STRATA_MUTATION("chain.forward_first");
-  if (appended_ && unwritten) appended_(header, {}, parts, end);
+  if (appended_ && unwritten) appended_({header, {}, parts, std::nullopt, end});
   absl::StatusOr<storage::LogPosition> at;
+  uint32_t crc32c = 0;
   {
     const BlockingSection disk;
-    at = options_.log->Append(storage::LogEntry{header, parts});
+    at = options_.log->Append(storage::LogEntry{header, parts, std::nullopt, &crc32c});
   }
   if (!at.ok()) return at.status();
   if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
-  if (appended_ && !unwritten) appended_(header, *at, parts, end);
+  if (appended_ && !unwritten) appended_({header, *at, parts, crc32c, end});
   return absl::OkStatus();
 }
 

@@ -69,6 +69,23 @@ struct ShardUpdate {
   std::vector<TableSums> tables;  // by table; all of them, empty ones too
 };
 
+// A record that was written into the log. All of it is there during the call only.
+struct AppendedRecord {
+  const storage::LogHeader& header;
+  storage::LogPosition at;
+  std::span<const std::span<const uint8_t>> parts;  // of the payload,
+  std::optional<uint32_t> crc32c;                   // and its sum, if somebody made it
+  LogEnd end;
+};
+
+// A record of the copy before this one.
+struct ReceivedRecord {
+  storage::LogRecordView record;
+  std::shared_ptr<const void> owner = {};  // of what the payload lies in; null: it is there for now
+  // What the payload has to sum up to, which the log looks at; nothing: that was checked.
+  std::optional<uint32_t> crc32c = std::nullopt;
+};
+
 // All calls from one executor at a time.
 //
 // Errors of the disk (log, tier) leave the shard as it was, or with an update that is durable and
@@ -123,20 +140,18 @@ class Shard {
   absl::Status CutTaken();
 
   // --- copies (server/protocol/replica_chain.h)
-  // Is told of every record that was written into the log, before it is applied. The parts of the
-  // payload are there during the call only.
-  using Appended = std::function<void(const storage::LogHeader&, storage::LogPosition,
-                                      std::span<const std::span<const uint8_t>> parts, LogEnd end)>;
+  // Is told of every record that was written into the log, before it is applied.
+  using Appended = std::function<void(const AppendedRecord&)>;
   void SetAppended(Appended appended) { appended_ = std::move(appended); }
   // As StepGate's.
   void WaitForCopies(Step committed) { gate_.WaitForCopies(committed); }
   void CommitThrough(Step step) { gate_.CommitThrough(step); }
-  // A record of the copy before this one: into the log, then applied. One that is there is skipped.
-  // FAILED_PRECONDITION: what comes before it is missing, it is of another shard or generation, or
-  // its window was applied before, under another number: the logs differ; DATA_LOSS: its payload is
-  // damaged. Nothing was changed then. Other errors as those of commits. `appended` is called
-  // between the two.
-  absl::Status Take(const storage::LogRecordView& record,
+  // A record of the copy before this one: into the log, then applied from where it lies. One that
+  // is there is skipped. FAILED_PRECONDITION: what comes before it is missing, it is of another
+  // shard or generation, or its window was applied before, under another number: the logs differ;
+  // DATA_LOSS: its payload is damaged. Nothing was changed then. Other errors as those of commits.
+  // `appended` is called between the two.
+  absl::Status Take(const ReceivedRecord& received,
                     const std::function<void()>& appended = nullptr);
 
   // --- both
@@ -208,6 +223,8 @@ class Shard {
   absl::Status Append(const storage::LogHeader& header, std::span<const TableSums> tables);
   storage::LogHeader RecordHeader(RecordKind kind) const;
   void Begin(UpdateStep step, std::vector<TableSums> tables);
+  void BeginAgain(const storage::LogHeader& header, std::vector<TableSums> tables);
+  absl::Status CheckTaken(const storage::LogHeader& header, bool cut) const;
   // Applies what is pending and moves the clock.
   absl::Status Finish();
   absl::Status SweepTables();

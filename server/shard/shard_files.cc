@@ -276,18 +276,18 @@ absl::Status Shard::Replay(const storage::LogRecordView& record) {
   }
   auto tables = ParseTables(record.payload, dims_);
   if (!tables.ok()) return tables.status();
-  if (!options_.synchronous) ledger_.Record(header.task, header.window);
-  Begin({header.step.value, header.examples}, *std::move(tables));
+  BeginAgain(header, *std::move(tables));
   return Finish();
 }
 
-absl::Status Shard::Take(const storage::LogRecordView& record,
-                         const std::function<void()>& appended) {
-  if (absl::Status s = Finish(); !s.ok()) return s;
-  const storage::LogHeader& header = record.header;
+void Shard::BeginAgain(const storage::LogHeader& header, std::vector<TableSums> tables) {
+  if (!options_.synchronous) ledger_.Record(header.task, header.window);
+  Begin({header.step.value, header.examples}, std::move(tables));
+}
+
+absl::Status Shard::CheckTaken(const storage::LogHeader& header, bool cut) const {
   const auto kind = static_cast<RecordKind>(header.kind);
   const auto wanted = options_.synchronous ? RecordKind::kStep : RecordKind::kWindow;
-  const bool cut = kind == RecordKind::kCut && !options_.synchronous;
   if (header.generation != options_.generation || header.shard != options_.id ||
       header.uid != options_.identity.job || (kind != wanted && !cut)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -295,6 +295,16 @@ absl::Status Shard::Take(const storage::LogRecordView& record,
         header.shard.value, ", kind ", header.kind, " is none of shard ", options_.id.value,
         " of job ", options_.identity.job.text(), ", generation ", options_.generation.value));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::Take(const ReceivedRecord& received, const std::function<void()>& appended) {
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  const storage::LogRecordView& record = received.record;
+  const storage::LogHeader& header = record.header;
+  const bool cut =
+      static_cast<RecordKind>(header.kind) == RecordKind::kCut && !options_.synchronous;
+  if (absl::Status s = CheckTaken(header, cut); !s.ok()) return s;
   const LogEnd end = log_end();
   const EntryFit fit =
       cut ? FitOfCut(end, {header.step.value, header.window}) : FitOfStep(end, header.step.value);
@@ -304,9 +314,9 @@ absl::Status Shard::Take(const storage::LogRecordView& record,
         absl::StrCat("step ", header.step.value, " of shard ", options_.id.value,
                      " does not follow the end of its log, step ", end.step));
   }
-  if (auto tables = ParseTables(record.payload, dims_); !cut && !tables.ok()) {
-    return tables.status();
-  }
+  absl::StatusOr<std::vector<TableSums>> tables = std::vector<TableSums>();
+  if (!cut) tables = ParseTables(record.payload, dims_, received.owner);
+  if (!tables.ok()) return tables.status();
   if (!options_.synchronous && !cut) {
     // How far ahead a task or window may be was for the head to say.
     const WindowVerdict verdict = ledger_.Check(header.task, header.window);
@@ -319,16 +329,19 @@ absl::Status Shard::Take(const storage::LogRecordView& record,
   }
   const std::span<const uint8_t> parts[] = {record.payload};
   absl::StatusOr<storage::LogPosition> at = storage::LogPosition();
+  std::optional<uint32_t> crc32c = received.crc32c;
   if (options_.log != nullptr) {
     const BlockingSection disk;
-    at = options_.log->Append(storage::LogEntry{header, parts});
+    at = options_.log->Append(storage::LogEntry{header, parts, received.crc32c, &crc32c.emplace()});
   }
   if (!at.ok()) return at.status();
   if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
   const LogEnd next = cut ? LogEnd{end.step, header.window} : LogEnd{end.step + 1, end.cut};
-  if (appended_) appended_(header, *at, parts, next);
+  if (appended_) appended_({header, *at, parts, crc32c, next});
   if (appended) appended();
-  return Replay(record);
+  if (cut) return Replay(record);
+  BeginAgain(header, *std::move(tables));
+  return Finish();
 }
 
 }  // namespace strata::server

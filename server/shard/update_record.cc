@@ -38,7 +38,23 @@ std::span<const uint8_t> BytesOf(const std::string& s, size_t at, size_t size) {
   return {reinterpret_cast<const uint8_t*>(s.data()) + at, size};
 }
 
-bool StrictlyAscends(const std::vector<Position>& positions) {
+// Of `bytes`, which hold so many positions and then their values.
+TableSums SumsAt(std::span<const uint8_t> bytes, size_t rows,
+                 const std::shared_ptr<const void>& owner) {
+  if (owner != nullptr && reinterpret_cast<uintptr_t>(bytes.data()) % alignof(Position) == 0) {
+    const auto* positions = reinterpret_cast<const Position*>(bytes.data());
+    const auto* values = reinterpret_cast<const float*>(bytes.data() + rows * 8);
+    return {{positions, rows}, values, owner};
+  }
+  auto copy = std::make_shared<Rows>();
+  copy->positions.resize(rows);
+  copy->values.resize((bytes.size() - rows * 8) / 4);
+  std::memcpy(copy->positions.data(), bytes.data(), rows * 8);
+  std::memcpy(copy->values.data(), bytes.data() + rows * 8, bytes.size() - rows * 8);
+  return {copy->positions, copy->values.data(), copy};
+}
+
+bool StrictlyAscends(std::span<const Position> positions) {
   for (size_t i = 1; i < positions.size(); ++i) {
     if (positions[i] <= positions[i - 1]) return false;
   }
@@ -71,7 +87,8 @@ std::vector<std::span<const uint8_t>> EncodeTables(std::span<const TableSums> ta
 }
 
 absl::StatusOr<std::vector<TableSums>> ParseTables(std::span<const uint8_t> payload,
-                                                   std::span<const uint32_t> dims) {
+                                                   std::span<const uint32_t> dims,
+                                                   const std::shared_ptr<const void>& owner) {
   Head head;
   if (payload.size() < sizeof head) return Damaged(0, "short header");
   std::memcpy(&head, payload.data(), sizeof head);
@@ -87,15 +104,11 @@ absl::StatusOr<std::vector<TableSums>> ParseTables(std::span<const uint8_t> payl
     }
     at += sizeof t;
     if (t.rows > (payload.size() - at) / (8 + size_t{t.dim} * 4)) return Damaged(at, "short rows");
-    auto rows = std::make_shared<Rows>();
-    rows->positions.resize(t.rows);
-    rows->values.resize(t.rows * t.dim);
-    std::memcpy(rows->positions.data(), payload.data() + at, t.rows * 8);
-    at += t.rows * 8;
-    std::memcpy(rows->values.data(), payload.data() + at, t.rows * t.dim * 4);
-    at += t.rows * t.dim * 4;
-    if (!StrictlyAscends(rows->positions)) return Damaged(at, "positions out of order before");
-    tables[t.table] = {rows->positions, rows->values.data(), rows};
+    const size_t bytes = t.rows * (8 + size_t{t.dim} * 4);
+    TableSums& sums = tables[t.table];
+    sums = SumsAt(payload.subspan(at, bytes), t.rows, owner);
+    at += bytes;
+    if (!StrictlyAscends(sums.positions)) return Damaged(at, "positions out of order before");
   }
   if (at != payload.size()) return Damaged(at, "trailing bytes");
   return tables;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,9 +33,12 @@ std::vector<std::span<const uint8_t>> EncodeTables(std::span<const TableSums> ta
                                                    std::span<const uint32_t> dims,
                                                    std::string& head_storage);
 
-// The sums of a payload, by table, copied out of it. DATA_LOSS names what is wrong and where.
+// The sums of a payload, by table. With `owner`, which keeps the payload alive, tables that lie
+// there as a machine reads them (positions at a multiple of 8) stay there; others are copied out of
+// it. DATA_LOSS names what is wrong and where.
 absl::StatusOr<std::vector<TableSums>> ParseTables(std::span<const uint8_t> payload,
-                                                   std::span<const uint32_t> dims);
+                                                   std::span<const uint32_t> dims,
+                                                   const std::shared_ptr<const void>& owner = {});
 
 }  // namespace strata::server
 

@@ -63,6 +63,14 @@ absl::StatusOr<LogBatch> LogBatch::Make(std::span<const LogEntry> entries, uint6
   } else {
     batch.Sum();
   }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const uint32_t crc = batch.records_[i].crc;
+    if (entries[i].summed != nullptr) *entries[i].summed = crc;
+    if (crc == entries[i].crc32c.value_or(crc)) continue;
+    return absl::DataLossError(
+        absl::StrCat("a log record of ", batch.records_[i].payload.bytes, " bytes has CRC32C ", crc,
+                     ", and not ", *entries[i].crc32c, ": it was damaged on its way here"));
+  }
   return batch;
 }
 
@@ -79,6 +87,7 @@ void LogBatch::Stage() {
       record.payload.crc = Crc32cCopy(record.payload.crc, part, out);
       out += part.size();
     }
+    record.crc = record.payload.crc;
     record.payload.crc =
         Crc32cExtend(record.payload.crc, {kZeros.data(), SummedZeros(record.payload.bytes)});
     to += RecordBytes(record.payload.bytes, kBlockAlignment);
@@ -91,6 +100,7 @@ void LogBatch::Sum() {
     for (const auto part : record.parts) {
       record.payload.crc = Crc32cExtend(record.payload.crc, part);
     }
+    record.crc = record.payload.crc;
     record.payload.crc =
         Crc32cExtend(record.payload.crc, {kZeros.data(), SummedZeros(record.payload.bytes)});
   }

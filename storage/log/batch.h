@@ -43,6 +43,7 @@ class LogBatch {
  public:
   // Sums the payloads. With `memory`, records that fit into a piece of it are copied there in the
   // same pass, as whole blocks. INVALID_ARGUMENT: no entry, or one over the limit of a payload.
+  // DATA_LOSS: a payload is not what its entry says that it sums up to.
   static absl::StatusOr<LogBatch> Make(std::span<const LogEntry> entries, uint64_t payload_limit,
                                        BatchMemory* memory);
   LogBatch(LogBatch&&) = default;
@@ -62,6 +63,7 @@ class LogBatch {
     LogHeader header;
     log::PayloadSum payload;
     std::span<const std::span<const uint8_t>> parts;
+    uint32_t crc = 0;                                   // of the payload alone
     uint8_t* staged = nullptr;                          // in memory_, or null
     std::array<uint8_t, log::kRecordHeaderBytes> head;  // unless staged
   };

@@ -6,6 +6,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "proto/core/ids.h"
@@ -56,6 +57,11 @@ struct LogPosition {
 struct LogEntry {
   LogHeader header;
   std::span<const std::span<const uint8_t>> parts;
+  // What the payload's CRC32C has to be; nothing: nobody knows. The log sums what it writes anyway,
+  // so who was told a sum need not make one of his own.
+  std::optional<uint32_t> crc32c = std::nullopt;
+  // Gets the payload's CRC32C where the entry goes into the log; null: nobody wants it.
+  uint32_t* summed = nullptr;
 };
 
 // A record being replayed; valid during the visit. The payload lies in mapped memory at an address

@@ -80,7 +80,8 @@ class UpdateLog {
   // Appends the entries in order, in one write; each is a record of its own. Returns the place of
   // the first. On error none of them is in the log (but see above) and later appends may succeed:
   // RESOURCE_EXHAUSTED (disk full, too many open files), UNAVAILABLE (the disk failed),
-  // INVALID_ARGUMENT (payload over the limit, or no entry). NOT_FOUND: somebody removed the folder
+  // INVALID_ARGUMENT (payload over the limit, or no entry), DATA_LOSS (a payload that does not sum
+  // up to what its entry says: none is in the log). NOT_FOUND: somebody removed the folder
   // or the segment that is appended to, and with it what was acknowledged; no later append
   // succeeds.
   virtual absl::StatusOr<LogPosition> Append(std::span<const LogEntry> entries) = 0;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/core/checksum.h"
 #include "storage/log/update_log.h"
 
 namespace strata::sim {
@@ -25,6 +26,7 @@ class MemoryLog : public storage::UpdateLog {
       for (const auto part : e.parts) {
         record.payload.insert(record.payload.end(), part.begin(), part.end());
       }
+      if (e.summed != nullptr) *e.summed = Crc32c(record.payload);
       records_.push_back(std::move(record));
     }
     return first;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,18 +30,21 @@ inline constexpr const char* kMethodPaths[kDataMethods] = {
 inline constexpr const char* kHandlerMark = "strata-handler";
 
 // Shares the bytes; values on a device stay behind.
-inline grpc::ByteBuffer ToByteBuffer(Buffer buffer) {
-  if (buffer.size() == 0) {
-    const grpc::Slice empty;
-    return grpc::ByteBuffer(&empty, 1);
-  }
+inline grpc::Slice ToSlice(const Buffer& buffer) {
+  if (buffer.size() == 0) return grpc::Slice();
   auto* const bytes = const_cast<uint8_t*>(buffer.data());  // gRPC only reads them
-  const size_t size = buffer.size();
   auto owner = std::make_unique<Buffer>(buffer.With(nullptr));
-  const grpc::Slice slice(
-      bytes, size, [](void* user) { delete static_cast<Buffer*>(user); }, owner.release());
-  return grpc::ByteBuffer(&slice, 1);
+  return grpc::Slice(
+      bytes, buffer.size(), [](void* user) { delete static_cast<Buffer*>(user); }, owner.release());
 }
+inline grpc::ByteBuffer ToByteBuffer(std::span<const Buffer> pieces) {
+  std::vector<grpc::Slice> slices;
+  slices.reserve(pieces.size());
+  for (const Buffer& piece : pieces) slices.push_back(ToSlice(piece));
+  if (slices.empty()) slices.emplace_back();
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+inline grpc::ByteBuffer ToByteBuffer(const Buffer& buffer) { return ToByteBuffer({&buffer, 1}); }
 
 // Copies, because what arrives lies in pieces at any alignment, each of which would keep a whole
 // read chunk alive. RESOURCE_EXHAUSTED: there is no memory for the copy (failpoint grpc.memory).

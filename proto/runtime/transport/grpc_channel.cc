@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -145,15 +146,12 @@ class Channel : public DataChannel {
         link_(Open(peer, options)) {}
 
   void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
-    if (request.size() > kMaxMessageBytes) {
-      return done(absl::ResourceExhaustedError(absl::StrCat(
-          "request of ", request.size(), " bytes, the limit of a message is ", kMaxMessageBytes)));
-    }
-    if (request.device_values() != nullptr) {
-      return done(absl::InvalidArgumentError(
-          absl::StrCat("request with values on device \"", request.device_values()->device,
-                       "\": they cannot leave this process; send them in the message")));
-    }
+    CallInPieces(method, {std::move(request)}, timeout, std::move(done));
+  }
+
+  void CallInPieces(DataMethod method, std::vector<Buffer> request, absl::Duration timeout,
+                    DataReply done) override {
+    if (absl::Status s = Check(request); !s.ok()) return done(std::move(s));
     auto call = std::make_unique<ClientCall>();
     call->link = ToWhomCounts();
     call->tls = options_.tls;
@@ -167,7 +165,7 @@ class Channel : public DataChannel {
     Loop& loop = queue_->loop();
     call->reader =
         call->link->stub.PrepareUnaryCall(&call->context, kMethodPaths[static_cast<int>(method)],
-                                          ToByteBuffer(std::move(request)), loop.queue());
+                                          ToByteBuffer(request), loop.queue());
     call->reader->StartCall();
     ClientCall* const tag = call.release();  // Loop::Finish deletes it
     loop.Add(tag);
@@ -175,6 +173,20 @@ class Channel : public DataChannel {
   }
 
  private:
+  static absl::Status Check(const std::vector<Buffer>& request) {
+    size_t bytes = 0;
+    for (const Buffer& piece : request) {
+      bytes += piece.size();
+      if (piece.device_values() == nullptr) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("request with values on device \"", piece.device_values()->device,
+                       "\": they cannot leave this process; send them in the message"));
+    }
+    if (bytes <= kMaxMessageBytes) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("request of ", bytes, " bytes, the limit of a message is ", kMaxMessageBytes));
+  }
+
   // The connection, or another one where one of its ends counts no more, or has another
   // certificate: that one's handshake asks anew. Calls that are under way on the old one end with
   // it.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -61,6 +62,11 @@ class DataChannel {
   // (values on a device, which this channel does not carry: nothing was sent), or whatever status
   // the handler gave. `done` must not block.
   virtual void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) = 0;
+
+  // The same with a request whose bytes are those of the pieces, in order: a transport that can
+  // sends them from where they lie, others (this) put them together first.
+  virtual void CallInPieces(DataMethod method, std::vector<Buffer> request, absl::Duration timeout,
+                            DataReply done);
 
   // Call and wait.
   absl::StatusOr<Buffer> CallAndWait(DataMethod method, Buffer request, absl::Duration timeout);

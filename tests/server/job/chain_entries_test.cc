@@ -50,8 +50,8 @@ TEST_CASE("what was appended is here, and what is older is read", "[chain_entrie
   here.Take(At(0), Entries(1, 2));
   CHECK(After(here, 0) == "1 2");
   CHECK(After(here, 2) == "3 4 5");
-  CHECK(here.BytesAfter(At(0)) == 5 * Entry(1)->bytes.size());
-  CHECK(here.BytesAfter(At(3)) == 2 * Entry(1)->bytes.size());
+  CHECK(here.BytesAfter(At(0)) == 5 * Entry(1)->size());
+  CHECK(here.BytesAfter(At(3)) == 2 * Entry(1)->size());
   here.Have(At(2), At(2));
   CHECK(After(here, 2) == "3 4 5");
   CHECK(After(here, 1) == "read");
@@ -95,7 +95,7 @@ TEST_CASE("so many entries go at once, by bytes and by number, and one at least"
           "[chain_entries]") {
   ChainEntries here(At(0));
   Append(here, 1, 5);
-  const uint64_t bytes = Entry(1)->bytes.size();
+  const uint64_t bytes = Entry(1)->size();
   CHECK(here.After(At(1), 2 * bytes, 9)->size() == 2);
   CHECK(here.After(At(1), 1, 9)->size() == 1);
   CHECK(here.After(At(1), kAll, 3)->size() == 3);

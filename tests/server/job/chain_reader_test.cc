@@ -86,7 +86,7 @@ struct Bench {
     std::vector<uint64_t> steps;
     for (const ChainEntryPtr& e : *entries) {
       steps.push_back(e->end.step);
-      CHECK(e->View(ShardId(1)).payload.size() == 100 + e->end.step % 300);
+      CHECK(e->sent.view().payload.size() == 100 + e->end.step % 300);
     }
     return steps;
   }

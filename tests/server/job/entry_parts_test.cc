@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/core/checksum.h"
 #include "proto/core/ids.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_codec.h"
@@ -59,7 +60,7 @@ TEST_CASE("a record of 70 MiB goes in parts, and arrives as it is", "[entry_part
   const ChainEntryPtr entry = Entry(5, payload);
   {  // whole it is no message
     wire::ForwardRequestView request;
-    request.entries.push_back(entry->View(kShard));
+    request.entries.push_back(entry->sent.view());
     CHECK(absl::IsResourceExhausted(wire::EncodeForwardRequest(request).status()));
   }
   Receiver receiver;
@@ -105,11 +106,28 @@ TEST_CASE("a part that does not follow is refused, and a record begins anew", "[
   CHECK((*whole)->record.payload.size() == 1000);
   // What comes in one piece needs no memory of its own.
   receiver.limit = 0;
-  const auto small = receiver.Take(entry->View(kShard));
+  const auto small = receiver.Take(entry->sent.view());
   REQUIRE(small.ok());
   CHECK((*small)->record.payload.size() == 1000);
   CHECK(absl::IsResourceExhausted(send(entry, 0).status()));
   CHECK(absl::IsFailedPrecondition(send(entry, 400).status()));
+}
+
+// Who appends a record sums it up anyway.
+TEST_CASE("a record in one piece comes with what it has to sum up to", "[entry_parts]") {
+  const auto payload = Payload(1000);
+  const ChainEntryPtr entry = Entry(5, payload);
+  Receiver receiver;
+  wire::ForwardEntryView view = entry->sent.view();
+  CHECK((*receiver.Take(view))->crc32c == Crc32c(payload));
+  auto damaged = payload;
+  damaged[700] ^= 4;
+  view.payload = damaged;
+  CHECK((*receiver.Take(view))->crc32c == Crc32c(payload));
+  std::vector<uint8_t> header(view.header.begin(), view.header.end());
+  header[20] ^= 1;
+  view.header = header;
+  CHECK(absl::IsDataLoss(receiver.Take(view).status()));
 }
 
 TEST_CASE("a part that is damaged is not taken", "[entry_parts]") {

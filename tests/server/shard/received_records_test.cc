@@ -8,12 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/checksum.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
-#include "proto/wire/buffer.h"
 #include "server/shard/cut.h"
 #include "server/shard/runner.h"
+#include "server/shard/shard.h"
 #include "server/snapshot/pace.h"
 #include "storage/log/record.h"
 #include "storage/log/update_log.h"
@@ -89,10 +90,10 @@ struct Backup {
   }
   // Sends all of them; the answer, once there is one.
   std::shared_ptr<std::optional<absl::Status>> Send() {
-    std::vector<storage::LogRecordView> views;
-    for (const Record& r : records) views.push_back({{}, r.header, r.payload});
+    std::vector<ReceivedRecord> received;
+    for (const Record& r : records) received.push_back({{{}, r.header, r.payload}});
     auto answer = std::make_shared<std::optional<absl::Status>>();
-    runner->Receive(1, views, Buffer(), [answer](absl::Status s) {
+    runner->Receive(1, received, [answer](absl::Status s) {
       REQUIRE_FALSE(answer->has_value());
       *answer = std::move(s);
     });
@@ -122,6 +123,35 @@ TEST_CASE("a backup's records wait for its snapshots, as a head's commits do", "
   REQUIRE(answer->has_value());
   CHECK((*answer)->ok());
   CHECK(backup.cuts == 3);
+  CHECK(backup.runner->view().log_end == kSteps);
+  CHECK(backup.log->stats().records == kSteps);
+}
+
+// Nobody looked at what came before it goes into the log.
+TEST_CASE("a record that was damaged on its way is neither written nor applied",
+          "[server][chain]") {
+  Backup backup;
+  const auto send = [&](size_t damaged) {
+    std::vector<ReceivedRecord> received;
+    auto payloads = std::make_shared<std::vector<std::vector<uint8_t>>>();
+    for (const Record& r : backup.records) payloads->push_back(r.payload);
+    for (size_t i = 0; i < backup.records.size(); ++i) {
+      const uint32_t crc = Crc32c((*payloads)[i]);
+      if (i == damaged) (*payloads)[i].back() ^= 1;  // a value's: it reads well
+      received.push_back({{{}, backup.records[i].header, (*payloads)[i]}, payloads, crc});
+    }
+    std::optional<absl::Status> answer;
+    backup.runner->Receive(1, received, [&](absl::Status s) { answer = std::move(s); });
+    backup.executor.RunAll();
+    return *answer;
+  };
+  const absl::Status refused = send(2);
+  INFO(refused);
+  CHECK(absl::IsDataLoss(refused));
+  CHECK(backup.runner->view().log_end == 2);
+  CHECK(backup.log->stats().records == 2);
+  CHECK(backup.runner->view().disk_errors == 0);
+  CHECK(send(kSteps).ok());
   CHECK(backup.runner->view().log_end == kSteps);
   CHECK(backup.log->stats().records == kSteps);
 }

@@ -91,7 +91,7 @@ TEST_CASE("a copy takes a window once, whatever number it comes under", "[shard]
     return log->Replay(0, [&](const storage::LogRecordView& r) {
       storage::LogRecordView record = r;
       record.header.step = Step(r.header.step.value + ahead);
-      return copy->Take(record);
+      return copy->Take({record});
     });
   };
   REQUIRE(take(0).ok());

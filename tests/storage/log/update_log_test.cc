@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -104,6 +105,36 @@ TEST_CASE("a group is appended whole, each entry a record", "[storage][log]") {
         std::vector<Kept>{{HeaderOf(1), a}, {HeaderOf(2), b}, {HeaderOf(3), {}}});
   CHECK(log->Append(std::span<const LogEntry>()).status().code() ==
         absl::StatusCode::kInvalidArgument);
+}
+
+// Who has a sum of the payload need not look for damage itself: the log sums what it writes.
+TEST_CASE("an entry that is not what it should sum up to stays out of the log", "[storage][log]") {
+  for (const uint64_t direct_from : {uint64_t{1} << 40, uint64_t{0}}) {  // page cache; whole blocks
+    TempFolder folder;
+    auto log = MustOpen({.directory = folder.path() + "/log", .direct_from_bytes = direct_from});
+    REQUIRE(Append(*log, RecordOf(1, 5000)).ok());
+    REQUIRE(log->Rotate().ok());
+    const Bytes first(1000, 1), second(77, 2);
+    Bytes whole = first;
+    whole.insert(whole.end(), second.begin(), second.end());
+    const std::span<const uint8_t> parts[] = {first, second};
+    LogEntry entry{RecordOf(2, 0).header, parts};
+    uint32_t summed = 0;
+    entry.summed = &summed;
+    entry.crc32c = Crc32c(whole) + 1;
+    const LogStats before = log->stats();
+    const auto refused = log->Append(entry);
+    INFO(refused.status());
+    CHECK(absl::IsDataLoss(refused.status()));
+    CHECK(log->stats().appended_bytes == before.appended_bytes);
+    entry.crc32c = Crc32c(whole);
+    summed = 0;
+    REQUIRE(log->Append(entry).ok());
+    CHECK(summed == Crc32c(whole));
+    entry.crc32c = std::nullopt;
+    REQUIRE(log->Append(entry).ok());
+    CHECK(MustReadAll(*log).size() == 3);
+  }
 }
 
 TEST_CASE("a record says what had been acknowledged when it was written", "[storage][log]") {

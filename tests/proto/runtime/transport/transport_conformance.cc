@@ -115,6 +115,30 @@ void Sizes(const TransportUnderTest& t) {
   }
 }
 
+void Pieces(const TransportUnderTest& t) {
+  FunctionHandler handler = Echo();
+  Fixture f(t, &handler);
+  for (const std::vector<size_t>& sizes :
+       {std::vector<size_t>{}, {0}, {7}, {1, 0, 100}, {5, 1'000'003, 3, 70'000}}) {
+    std::vector<Buffer> pieces;
+    std::vector<uint8_t> whole;
+    for (const size_t size : sizes) {
+      pieces.push_back(Pattern(size, static_cast<uint8_t>(pieces.size())));
+      whole.insert(whole.end(), pieces.back().span().begin(), pieces.back().span().end());
+    }
+    Outcome outcome;
+    f.channel->CallInPieces(DataMethod::kForward, pieces, kLong, outcome.Done());
+    const auto& got = outcome.Await();
+    INFO(got.status().ToString());
+    REQUIRE(got.ok());
+    CHECK(Same(*got, Buffer::CopyOf(whole)));
+  }
+  const Buffer half = Pattern(kMaxMessageBytes / 2 + 1, 1);
+  Outcome outcome;
+  f.channel->CallInPieces(DataMethod::kForward, {half, half}, kLong, outcome.Done());
+  CHECK(absl::IsResourceExhausted(outcome.Await().status()));
+}
+
 void Methods(const TransportUnderTest& t) {
   FunctionHandler handler([](DataMethod method, Buffer, DataReply reply) {
     const auto number = static_cast<uint8_t>(method);
@@ -351,6 +375,7 @@ void DropInsideCallback(const TransportUnderTest& t) {
 
 void RunTransportConformance(const TransportUnderTest& t) {
   SECTION("echoes every size") { Sizes(t); }
+  SECTION("carries requests in pieces") { Pieces(t); }
   SECTION("tells the methods apart") { Methods(t); }
   SECTION("carries concurrent calls") { Concurrent(t); }
   SECTION("passes every error of a handler") { HandlerErrors(t); }

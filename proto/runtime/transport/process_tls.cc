@@ -7,13 +7,16 @@
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
 #include "proto/runtime/credentials/certificate.h"
+#include "proto/runtime/credentials/cipher_suites.h"
 #include "proto/runtime/credentials/folder_credentials.h"
 #include "proto/runtime/transport/refusal_log.h"
 #include "proto/runtime/transport/tls_credentials.h"
@@ -59,8 +62,12 @@ void LogChange(const absl::Status& now) {
 
 void AllowTls13Alone() {
   // Ciphers of TLS 1.2 for RSA keys, which no certificate of ours has: no handshake of TLS 1.2
-  // finds one. Those of TLS 1.3 are another list, which stays as it is.
+  // finds one. Those of TLS 1.3 are another list.
   ::setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", /*overwrite=*/1);
+  if (const absl::Status s = PreferAes128(); !s.ok()) {
+    std::fprintf(stderr, "TLS: %s\n", std::string(s.message()).c_str());
+    std::abort();
+  }
 }
 
 absl::StatusOr<std::shared_ptr<ProcessTls>> ProcessTls::Open(const ProcessTlsOptions& options) {

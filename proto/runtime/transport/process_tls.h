@@ -61,7 +61,8 @@ struct ProcessTlsOptions {
 
 // Has this process refuse TLS 1.2, which gRPC 1.51 takes as well and has no option for. A main
 // program calls it first: before any other thread runs (it sets an environment variable, which gRPC
-// reads once) and before any credentials are made.
+// reads once) and before any credentials are made. Of the ciphers of TLS 1.3 the process prefers
+// AES-128 from then on (PreferAes128).
 void AllowTls13Alone();
 
 // What a channel shows, and who was at its other end by its last handshake. Thread-safe.

@@ -37,7 +37,7 @@ class BareTable {
 // written. At most 2 GiB are written.
 double AppendRate(const std::string& path, size_t chunk, double seconds);
 
-// GB/s that one core seals by AES-256-GCM in pieces of 16 KiB, as TLS 1.3 does.
+// GB/s that one core seals by AES-128-GCM in pieces of 16 KiB, as TLS 1.3 does.
 double AesGcmRate(double seconds);
 
 }  // namespace strata::bench

@@ -110,7 +110,7 @@ absl::Status RunTls(const BenchOptions& o, const Report& report) {
             (after.cpu() - before.cpu()) / bytes * 1e9,
             "ns",
             2 / Median(ciphers),
-            absl::StrCat("AES-256-GCM twice, at ", Median(ciphers), " GB/s"),
+            absl::StrCat("AES-128-GCM twice, at ", Median(ciphers), " GB/s"),
             {},
             ""});
     plain->driver = std::move(before.driver);

@@ -19,8 +19,10 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -262,6 +264,69 @@ TEST_CASE("the connection is TLS 1.3, with keys of P-256", "[tls]") {
   // The server has taken the client's certificate: its first bytes of HTTP/2 arrive.
   char first = 0;
   CHECK(SSL_read(connection.get(), &first, 1) == 1);
+}
+
+// Longer keys first, as OpenSSL has it.
+constexpr char kLongKeysFirst[] = "TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256";
+
+TEST_CASE(
+    "a server takes AES with keys of 128 bits from a client that would rather have longer ones",
+    "[tls]") {
+  const Certs certs;
+  const Gate server(certs.Expect({Role::kWorker}));
+  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  const std::string w = certs.Issue(Role::kWorker, "w");
+  const auto taken = [&](const char* offered) {
+    PlainClient client(w, listening.port());
+    const Connection connection = client.Begin(TLS1_3_VERSION);
+    REQUIRE(SSL_set_ciphersuites(connection.get(), offered) == 1);
+    REQUIRE(SSL_connect(connection.get()) == 1);
+    return std::string(SSL_get_cipher_name(connection.get()));
+  };
+  CHECK(taken(kLongKeysFirst) == "TLS_AES_128_GCM_SHA256");
+  // Who knows no other one is not turned away.
+  CHECK(taken("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384");
+}
+
+// A server of OpenSSL's own that takes what the client would rather have, of one connection.
+std::string TakenByPlainServer(const std::string& folder, const std::function<void(int)>& call) {
+  const std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context(SSL_CTX_new(TLS_server_method()));
+  SSL_CTX* const c = context.get();
+  REQUIRE(SSL_CTX_use_certificate_chain_file(c, (folder + "/tls.crt").c_str()) == 1);
+  REQUIRE(SSL_CTX_use_PrivateKey_file(c, (folder + "/tls.key").c_str(), SSL_FILETYPE_PEM) == 1);
+  REQUIRE(SSL_CTX_set_ciphersuites(c, kLongKeysFirst) == 1);
+  SSL_CTX_clear_options(c, SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_num_tickets(c, 0);  // a client that speaks no more would have them raise SIGPIPE
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(fd, 1) == 0);
+  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  std::thread caller([&] { call(ntohs(address.sin_port)); });
+  const int accepted = accept(fd, nullptr, nullptr);
+  std::string taken = "none";
+  {
+    const Connection connection(SSL_new(c));
+    SSL_set_fd(connection.get(), accepted);
+    if (SSL_accept(connection.get()) == 1) taken = SSL_get_cipher_name(connection.get());
+  }
+  close(accepted);
+  close(fd);
+  caller.join();
+  return taken;
+}
+
+TEST_CASE("a client would rather have AES with keys of 128 bits", "[tls]") {
+  const Certs certs;
+  const std::string w = certs.Issue(Role::kWorker, "w");
+  Gate client(certs.Expect({Role::kServer}));
+  const std::string taken = TakenByPlainServer(certs.Issue(Role::kServer, "alpha"), [&](int port) {
+    CHECK(CallAs(w, client, port).error_code() == grpc::StatusCode::UNAVAILABLE);
+  });
+  CHECK(taken == "TLS_AES_128_GCM_SHA256");
 }
 
 TEST_CASE("a client that knows no TLS 1.3 is refused", "[tls]") {

@@ -109,7 +109,8 @@ void ShardRunner::TakeReceived() {
     const bool last = received_->taken == received_->records.size();
     status = last ? shard_->Take(record, tell) : shard_->Take(record);
   }
-  if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
+  const bool refused = absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status);
+  if (!status.ok() && !refused) CommitFailed(status);
   if (status.ok() && received_->taken > 0) CommitWentThrough();
   if (shard_->clock() != before) AnswerWaiting();
   if (told) {

@@ -90,6 +90,12 @@ absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<
   }
   const KeptJob* newest = nullptr;
   for (const KeptCopy& copy : copies) {
+    if (!copy.note && copy.why.empty()) {
+      return refuse(copy,
+                    absl::StrCat("server ", copy.node,
+                                 " reads its note of it yet; adopt it again when that is "
+                                 "done, and see whether its files answer if that takes long"));
+    }
     if (!copy.note || copy.note->index_fingerprint() == 0) {
       return refuse(copy, absl::StrCat("server ", copy.node, " has no whole note of it (",
                                        copy.why.empty() ? "of which data it trains on" : copy.why,

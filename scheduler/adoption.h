@@ -21,7 +21,7 @@ struct KeptCopy {
   std::string node;
   QuarantinedJob kept;
   std::optional<KeptJob> note;
-  std::string why;  // there is no note
+  std::string why;  // there is no note; empty: it is read yet
 };
 
 struct Adoption {

@@ -404,9 +404,10 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     report.set_kept_unix_ms(kept.job.quarantined_unix_ms());
     report.set_closes(closing_.contains(identity));
     ReportHang(identity, report);
-    if (!quarantined) continue;
-    if (kept.note.ok()) *report.mutable_kept() = *kept.note;
-    if (!kept.note.ok()) report.set_message(std::string(kept.note.status().message()));
+    if (!quarantined || !kept.note) continue;
+    const absl::StatusOr<KeptJob>& note = *kept.note;
+    if (note.ok()) *report.mutable_kept() = *note;
+    if (!note.ok()) report.set_message(std::string(note.status().message()));
   }
   return reports;
 }

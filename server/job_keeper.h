@@ -115,7 +115,7 @@ class JobKeeper {
     bool made = true;       // its folder was; false: perhaps not
     bool of_note = false;   // all that is known of it is what an earlier process noted
     // In quarantine: as it was opened, or why that cannot be read.
-    absl::StatusOr<KeptJob> note = absl::UnavailableError("its note is not read yet");
+    std::optional<absl::StatusOr<KeptJob>> note = std::nullopt;  // nothing: it is not read yet
   };
   struct Entry {
     JobIdentity identity;

@@ -193,7 +193,7 @@ std::optional<CopyRecord> JobMachine::CopyCandidate(const ClusterView& cluster, 
   }
   std::vector<Candidate> live = CopyCandidates(cluster);
   std::erase_if(live, [&](const Candidate& c) {
-    return failed_copies_.contains(c.name) || NamedClosed(*cluster.members, chain, c.name);
+    return failed_copies_.contains(c.name) || SeenClosed(*cluster.members, c.name);
   });
   const std::string name = ChooseCopy(live, zones, state_.servers(slot).name(), NeedNow(cluster));
   if (name.empty()) return std::nullopt;

@@ -73,8 +73,10 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
   // Between a broken call and the next one.
   static constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
   static constexpr absl::Duration kLastPause = absl::Milliseconds(500);
-  // Images of a shard in a row that next copies could not load: then none is sent any more.
+  // Images of a shard in a row that next copies could not load: then none is sent for kRest, then
+  // one again.
   static constexpr uint32_t kMostRefused = 3;
+  static constexpr absl::Duration kRest = absl::Minutes(5);
 
   // `ends`, `committed`: as ReplicaChain's. `empty`: shards that wait for an image.
   ChainLink(Options options, std::vector<LogEnd> ends, std::vector<LogEnd> committed,
@@ -134,9 +136,10 @@ class ChainLink : public std::enable_shared_from_this<ChainLink> {
     std::string file;                 // that was sent last
     uint32_t refused = 0;             // in a row
     bool renews = false;              // that file was refused, and there is no newer one yet
-    std::string damage;               // for people; empty: the next copy could load what it got
-    LogEnd part_of;                   // the entry that goes in parts,
-    uint64_t part_at = 0;             // and what the next copy has of it
+    absl::Time rests_until = absl::InfinitePast();  // none is sent
+    std::string damage;    // for people; empty: the next copy could load what it got
+    LogEnd part_of;        // the entry that goes in parts,
+    uint64_t part_at = 0;  // and what the next copy has of it
   };
   struct SentPart {
     size_t shard = 0;

@@ -77,7 +77,8 @@ void ChainLink::ReadImageNow(size_t shard, uint64_t offset) {
   {
     absl::MutexLock lock(&mu_);
     source = std::move(shards_[shard].source);
-    if (shards_[shard].refused >= kMostRefused) return;  // the shard is not ready any more
+    const absl::Time rests_until = shards_[shard].rests_until;
+    if (options_.timer->Now() < rests_until) return ReadyAt(shard, rests_until);
     if (shards_[shard].renews) s = absl::NotFoundError("a new base image is being written");
   }
   const bool opens = source == nullptr || offset == 0;
@@ -128,15 +129,16 @@ void ChainLink::ImagesRefused(const std::vector<ShardId>& shards, const absl::St
     Shard& shard = shards_[static_cast<size_t>(at - options_.shards.begin())];
     ++shard.refused;
     shard.renews = true;
+    const bool rests = shard.refused >= kMostRefused;
+    if (rests) shard.rests_until = options_.timer->Now() + kRest;
     StopSending(shard);
     shard.damage = absl::StrCat(
         "server ", to.server(), ", to which the base image ", shard.file, " of shard ", id.value,
         " was copied, could not load it (", why.message(), "); ",
-        shard.refused < kMostRefused
-            ? "a new one is written"
-            : absl::StrCat("it is number ", shard.refused,
-                           " in a row, and no other is sent until "
-                           "this server is started again: look at its disk and its memory"));
+        rests ? absl::StrCat("it is number ", shard.refused, " in a row, and no other is sent for ",
+                             absl::FormatDuration(kRest),
+                             ": look at this server's disk and its memory")
+              : "a new one is written");
     LOG(ERROR) << "image_refused job=" << options_.job.value << " shard=" << id.value << " error=\""
                << shard.damage << '"';
   }

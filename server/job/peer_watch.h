@@ -52,7 +52,8 @@ class PeerWatch : public std::enable_shared_from_this<PeerWatch> {
     Peer peer;
     std::shared_ptr<DataChannel> channel;
     uint64_t incarnation = 0;
-    uint32_t failures = 0;  // in a row
+    uint32_t closed = 0;  // calls in a row that ended so
+    bool silent = false;  // one had no answer, since bad_since
     std::optional<absl::Time> bad_since;
     PeerTrouble::Kind kind = PeerTrouble::KIND_UNSPECIFIED;
     std::string message;

@@ -190,6 +190,7 @@ class ServerJob {
   struct Forwarded;
   void TakeForwarded(const std::shared_ptr<Forwarded>& call);
   void TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call);
+  void LogsDiffer(size_t shard, const absl::Status& why);
   void RefuseImage(size_t shard, const std::shared_ptr<Forwarded>& call);
   absl::Status LoadReceived(size_t shard, Shard& rows);
   absl::Status CheckHead() const;

@@ -241,10 +241,22 @@ void ServerJob::TakeForwarded(const std::shared_ptr<Forwarded>& call) {
       if (call->records[i].empty()) continue;
       ++call->parts;
       runners_[i]->Receive(call->request.fields.chain_epoch, std::move(call->records[i]),
-                           [call](absl::Status s) { call->End(std::move(s)); });
+                           [this, i, call](absl::Status s) {
+                             if (absl::IsAlreadyExists(s)) LogsDiffer(i, s);
+                             call->End(std::move(s));
+                           });
     }
   }
   call->End(std::move(closed));
+}
+
+// However often it is sent, it will not fit: this copy is of no use, and is made anew.
+void ServerJob::LogsDiffer(size_t shard, const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  if (!copy_trouble_.ok()) return;
+  copy_trouble_ = absl::DataLossError(why.message());
+  LOG(ERROR) << "copy_differs job=" << plan_.job.value << " server=" << plan_.server_index
+             << " shard=" << plan_.shards[shard].id.value << " error=\"" << why << '"';
 }
 
 void ServerJob::TakeImage(size_t shard, const std::shared_ptr<Forwarded>& call) {

@@ -108,8 +108,9 @@ void ShardRunner::TakeReceived() {
     const bool last = received_->taken == received_->records.size();
     status = last ? shard_->Take(record, tell) : shard_->Take(record);
   }
-  const bool of_disk = !absl::IsFailedPrecondition(status) && !absl::IsDataLoss(status);
-  if (!status.ok() && of_disk) CommitFailed(status);
+  const bool refused = absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) ||
+                       absl::IsDataLoss(status);
+  if (!status.ok() && !refused) CommitFailed(status);
   if (status.ok() && received_->taken > 0) CommitWentThrough();
   if (shard_->clock() != before) AnswerWaiting();
   if (told) {

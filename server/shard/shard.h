@@ -147,10 +147,10 @@ class Shard {
   void WaitForCopies(Step committed) { gate_.WaitForCopies(committed); }
   void CommitThrough(Step step) { gate_.CommitThrough(step); }
   // A record of the copy before this one: into the log, then applied from where it lies. One that
-  // is there is skipped. FAILED_PRECONDITION: what comes before it is missing, it is of another
-  // shard or generation, or its window was applied before, under another number: the logs differ;
-  // DATA_LOSS: its payload is damaged. Nothing was changed then. Other errors as those of commits.
-  // `appended` is called between the two.
+  // is there is skipped. FAILED_PRECONDITION: what comes before it is missing, or it is of another
+  // shard or generation; ALREADY_EXISTS: its window was applied before, under another number: the
+  // logs differ, and it will never fit; DATA_LOSS: its payload is damaged. Nothing was changed
+  // then. Other errors as those of commits. `appended` is called between the two.
   absl::Status Take(const ReceivedRecord& received,
                     const std::function<void()>& appended = nullptr);
 

@@ -321,7 +321,7 @@ absl::Status Shard::Take(const ReceivedRecord& received, const std::function<voi
     // How far ahead a task or window may be was for the head to say.
     const WindowVerdict verdict = ledger_.Check(header.task, header.window);
     if (verdict == WindowVerdict::kRepeated || verdict == WindowVerdict::kClosed) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return absl::AlreadyExistsError(absl::StrCat(
           "window ", header.window, " of task ", header.task.value, " came as number ",
           header.step.value, " of shard ", options_.id.value, ", which has applied it before: ",
           "the log of the copy before this one is not the one that was copied here"));

@@ -146,7 +146,14 @@ TEST_CASE("a job is adopted only by what all its copies say", "[scheduler][adopt
   SECTION("without a note") {
     copies[1].note.reset();
     copies[1].why = "its checksum does not fit";
-    CheckRefused(Judge(copies, {Own(1, 5)}).status(), {"s1", "its checksum does not fit"});
+    CheckRefused(Judge(copies, {Own(1, 5)}).status(),
+                 {"s1", "its checksum does not fit", "strata nodes purge s1"});
+  }
+  SECTION("that is read yet: nothing is wrong with it") {
+    copies[1].note.reset();
+    const absl::Status refused = Judge(copies, {Own(1, 5)}).status();
+    CheckRefused(refused, {"server s1 reads its note of it yet", "adopt it again"});
+    CHECK_FALSE(absl::StrContains(refused.message(), "purge"));
   }
   SECTION("without a word on the data") {
     copies[1].note->set_index_fingerprint(0);

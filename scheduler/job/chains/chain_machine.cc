@@ -22,7 +22,10 @@ std::string DescribeTrouble(const std::string& server, const CopyFacts& copy) {
                         copy.why.empty() ? "" : absl::StrCat(" (", copy.why, ")"));
   }
   if (copy.restarted) return absl::StrCat("server ", server, " was restarted");
-  if (!copy.alive) return absl::StrCat("server ", server, " is silent");
+  if (!copy.alive) {
+    return absl::StrCat("server ", server,
+                        " is silent (the scheduler has not heard it for a lease)");
+  }
   return absl::StrCat("the process of server ", server, " has ended, as a server beside it saw");
 }
 

@@ -14,17 +14,25 @@ std::set<std::string> ServersOf(const ChainRecord& chain) {
   return servers;
 }
 
+namespace {
+
+// Whether `by` says that the connection of the process that `node` is now was closed.
+bool NamesClosed(const Node& by, const Node& node) {
+  if (!by.alive || &by == &node) return false;
+  return std::any_of(by.peers.begin(), by.peers.end(), [&node](const PeerTrouble& peer) {
+    return peer.kind() == PeerTrouble::CLOSED && peer.role() == SERVER &&
+           peer.name() == node.record.name() && peer.incarnation() == node.record.incarnation();
+  });
+}
+
+}  // namespace
+
 bool NamedClosed(const Membership& members, const ChainRecord& chain, const std::string& server) {
   const Node* const node = members.Find(server, SERVER);
   if (node == nullptr) return false;
-  const auto names_it = [&](const PeerTrouble& peer) {
-    return peer.kind() == PeerTrouble::CLOSED && peer.role() == SERVER && peer.name() == server &&
-           peer.incarnation() == node->record.incarnation();
-  };
   const auto says_so = [&](const CopyRecord& other) {
     const Node* const by = members.Find(other.server(), SERVER);
-    const bool speaks = other.server() != server && by != nullptr && by->alive;
-    return speaks && std::any_of(by->peers.begin(), by->peers.end(), names_it);
+    return by != nullptr && NamesClosed(*by, *node);
   };
   if (STRATA_MUTATION("chain.anybody_names_closed")) {
     return (chain.has_joining() && says_so(chain.joining())) ||
@@ -32,6 +40,14 @@ bool NamedClosed(const Membership& members, const ChainRecord& chain, const std:
   }
   return std::any_of(chain.members().begin(),
                      chain.members().begin() + static_cast<int>(chain.full()), says_so);
+}
+
+bool SeenClosed(const Membership& members, const std::string& server) {
+  const Node* const node = members.Find(server, SERVER);
+  if (node == nullptr) return false;
+  const auto& all = members.nodes();
+  return std::any_of(all.begin(), all.end(),
+                     [node](const auto& by) { return NamesClosed(by.second, *node); });
 }
 
 void SeeCopies(const Membership& members, const ChainRecord& chain, absl::Time now,
@@ -116,6 +132,7 @@ CopyWord HearCopy(const Node& node, const ServerJobReport& report, uint64_t gene
   switch (report.state()) {
     case ServerJobReport::FAILED:
     case ServerJobReport::LOST:
+      if (!of_this && !STRATA_MUTATION("chain.late_word_counts")) return CopyWord::kNothing;
       view.lost = true;
       view.why = what;
       view.failed = report.state() == ServerJobReport::FAILED;

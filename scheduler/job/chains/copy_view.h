@@ -44,6 +44,9 @@ std::set<std::string> ServersOf(const ChainRecord& chain);
 // Learners and who joins say nothing that counts (R9).
 bool NamedClosed(const Membership& members, const ChainRecord& chain, const std::string& server);
 
+// Whether any process says so, whatever it has to do with the chain: not asked to have a copy.
+bool SeenClosed(const Membership& members, const std::string& server);
+
 // Words of a process that is gone count no more.
 void SeeCopies(const Membership& members, const ChainRecord& chain, absl::Time now,
                ChainView& view);

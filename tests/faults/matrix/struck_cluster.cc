@@ -159,7 +159,10 @@ void StruckCluster::Strike(Role role, Blow blow, const std::string& marker,
     stands.Signal(SIGCONT);
   }
   const absl::Time until = absl::Now() + absl::Milliseconds(ms);
-  AwaitThat("the standstill to be over", [&] { return absl::Now() >= until; });
+  AwaitThat("the standstill to be over", [&] {
+    if (o_.copies) ReleaseBut(victim);
+    return absl::Now() >= until;
+  });
   cluster_.process(victim).Signal(SIGCONT);
 }
 

@@ -94,8 +94,10 @@ class StruckCluster {
   std::string AwaitStanding(const CopiesScene& scene);
   // Loses one server of a chain that has all its copies, and starts it again.
   void Lose(const CopiesScene& scene);
-  // Lets all servers go on that stand still.
-  void Release();
+  // Lets all servers go on that stand still, but that one. Two copies of a shard that stood still
+  // for a lease while the job opens, when they have nothing to lose, would be replaced.
+  void ReleaseBut(const std::string& victim);
+  void Release() { ReleaseBut(""); }
   void EndCopies();
 
   // struck_clocks.cc

@@ -44,8 +44,10 @@ void StruckCluster::BeginCopies(const CopiesScene& scene) {
   job_ = cluster_.Submit(JobNow(), false, /*overwrite=*/true);
 }
 
-void StruckCluster::Release() {
-  for (const char* server : kServers) cluster_.process(server).Signal(SIGCONT);
+void StruckCluster::ReleaseBut(const std::string& victim) {
+  for (const char* server : kServers) {
+    if (server != victim) cluster_.process(server).Signal(SIGCONT);
+  }
 }
 
 void StruckCluster::Lose(const CopiesScene& scene) {

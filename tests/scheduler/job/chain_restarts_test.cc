@@ -167,6 +167,52 @@ TEST_CASE("the word of a copy that is not full sends nobody away", "[scheduler][
   CHECK(cluster.job().rollbacks() == 0);
 }
 
+TEST_CASE("a late word on an earlier copy does not fail the one that is made now",
+          "[scheduler][chains]") {
+  const auto state = GENERATE(ServerJobReport::LOST, ServerJobReport::FAILED);
+  CopiesCluster cluster("abc", 1, [](JobSpec& spec) { spec.mutable_storage()->set_replicas(3); });
+  Train(cluster);
+  REQUIRE(cluster.chain(0) == "s0,s1,s2");
+  cluster.Kill("s2");
+  cluster.Pass(kLease * 1.5);
+  cluster.AddServer("s3", "d");
+  cluster.SyncServers({"s3", "s0", "s1", "s3"});
+  REQUIRE(cluster.chain(0) == "s0,s1+s3");
+  const auto joining = [&] { return cluster.job().servers(0).chain().joining().log_id(); };
+  const std::string earlier = joining();
+  NodeReport late = cluster.Report("s3");
+  REQUIRE(late.server_jobs_size() == 1);
+  REQUIRE(late.server_jobs(0).copy().log_id() == earlier);
+  late.mutable_server_jobs(0)->set_state(state);
+  late.mutable_server_jobs(0)->set_message("it is of no use");
+  // Who copied to it leaves, so that it begins anew.
+  cluster.Kill("s1");
+  cluster.SyncServers({"s0", "s0", "s0"});
+  REQUIRE(cluster.chain(0) == "s0+s3");
+  const std::string now = joining();
+  REQUIRE(now != earlier);
+  cluster.Deliver(late);
+  CHECK(cluster.chain(0) == "s0+s3");
+  CHECK(joining() == now);
+  CHECK(cluster.Events("CopyGivenUp") == 0);
+  cluster.Until([&] { return cluster.chain(0) == "s0,s3"; });
+  GoesOn(cluster);
+}
+
+TEST_CASE("who was just seen to end is not asked to have a copy", "[scheduler][chains]") {
+  CopiesCluster cluster("abcd", 2);
+  Train(cluster);
+  REQUIRE(cluster.chain(0) == "s0,s2");
+  REQUIRE(cluster.chain(1) == "s1,s3");
+  // A server beside it says so, which has no part in the shards that need a copy now.
+  cluster.Kill("s3");
+  cluster.SyncServers({"s1", "s1"});
+  REQUIRE_FALSE(absl::StrContains(cluster.chain(1), "s3"));
+  cluster.Kill("s2");
+  cluster.SyncServers({"s0", "s0"});
+  CHECK(cluster.chain(0) == "s0+s1");
+}
+
 TEST_CASE("what troubles a copy that is no head is told of a server", "[scheduler][chains]") {
   CopiesCluster cluster("ab", 1);
   Train(cluster);

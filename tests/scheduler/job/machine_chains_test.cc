@@ -116,7 +116,8 @@ TEST_CASE("where nobody sees its end a head is followed after its lease", "[sche
   CHECK(cluster.chain(0) == "s0,s1");
   cluster.Pass(kLease / 2);
   CHECK(cluster.chain(0) == "s1");
-  CHECK(absl::StrContains(cluster.Says("Promoted"), "server s0 is silent"));
+  CHECK(absl::StrContains(cluster.Says("Promoted"),
+                          "server s0 is silent (the scheduler has not heard it for a lease)"));
   // Back on its machine it joins under another log id, and is full in the end.
   const std::string left = cluster.job().servers(0).chain().members(0).log_id();
   cluster.Start("s0");

@@ -96,7 +96,8 @@ TEST_CASE("an image that was refused is named and written anew, and the next cop
   CHECK(ImageTrouble(copies).empty());
 }
 
-TEST_CASE("after three images in a row none is sent any more, and it is told", "[chain][images]") {
+TEST_CASE("after three images in a row none is sent for a while, and it is told",
+          "[chain][images]") {
   Copies copies(2);
   MakeImages(copies);
   for (uint32_t i = 1; i <= ChainLink::kMostRefused; ++i) {
@@ -104,13 +105,20 @@ TEST_CASE("after three images in a row none is sent any more, and it is told", "
     JoinAnew(copies, static_cast<int>(i));
     CHECK(copies.Job(1)->Report().state() == ServerJobReport::LOST);
   }
-  CHECK(absl::StrContains(ImageTrouble(copies), "no other is sent until this server is started"));
+  CHECK(absl::StrContains(ImageTrouble(copies), "no other is sent for 5m"));
   JoinAnew(copies, 9);
   CHECK(copies.Job(1)->Report().state() == ServerJobReport::OPEN);
   CHECK(copies.Report(1).ends_size() < 3);
   // Training goes on meanwhile.
   copies.Push(0, 6);
   CHECK(copies.Clock(0) == 6);
+  // Who waits, or comes later, gets the next one.
+  copies.Pass(ChainLink::kRest);
+  copies.Pass();
+  CHECK(copies.Job(1)->Report().state() == ServerJobReport::OPEN);
+  REQUIRE(copies.Report(1).ends_size() == 3);
+  CHECK(copies.Report(1).ends(0).step() == 6);
+  CHECK(ImageTrouble(copies).empty());
 }
 
 }  // namespace

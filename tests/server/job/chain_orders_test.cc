@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
@@ -105,6 +106,31 @@ TEST_CASE("entries that arrived under an earlier configuration are not appended 
   alone.OpenSession(0);
   for (const uint64_t window : {0, 2, 1, 3}) CHECK(PushWindow(alone[0], window)->value().ok());
   CHECK(RowsOf(copies[1]) == RowsOf(alone[0]));
+}
+
+TEST_CASE("a copy whose log is another one than that of the copy before it says that it is lost",
+          "[chain]") {
+  Copies copies(2, /*synchronous=*/false);
+  copies.Open(0);
+  copies.Open(1);
+  // Each alone, as no scheduler tells them: window 5 is number 1 of one log and 2 of the other.
+  copies.Tell(0, 1, {0});
+  copies.Tell(1, 1, {1});
+  copies.OpenSession(0);
+  copies.OpenSession(1);
+  REQUIRE(PushWindow(copies[1], 5)->value().ok());
+  for (const uint64_t window : {7, 5}) REQUIRE(PushWindow(copies[0], window)->value().ok());
+  copies.TellAll(2, {0, 1});
+  copies.Pass();
+  const ServerJobReport lost = copies.Job(1)->Report();
+  CHECK(lost.state() == ServerJobReport::LOST);
+  INFO(lost.message());
+  CHECK(absl::StrContains(lost.message(), "window 5 of task 0 came as number 2"));
+  CHECK(copies.Job(0)->Report().state() == ServerJobReport::OPEN);
+  // Without it the other one goes on.
+  copies.Tell(0, 3, {0});
+  copies.Pass();
+  CHECK(PushWindow(copies[0], 6)->value().ok());
 }
 
 TEST_CASE("a learner has all when it has what was shown, however fast it is told again",

@@ -273,8 +273,7 @@ TEST_CASE(
     "a server takes AES with keys of 128 bits from a client that would rather have longer ones",
     "[tls]") {
   const Certs certs;
-  const Gate server(certs.Expect({Role::kWorker}));
-  const Listening listening(certs.Issue(Role::kServer, "alpha"), server);
+  const Listening listening(certs.Issue(Role::kServer, "alpha"));
   const std::string w = certs.Issue(Role::kWorker, "w");
   const auto taken = [&](const char* offered) {
     PlainClient client(w, listening.port());

@@ -16,6 +16,18 @@
 #include "scheduler/nodes/troubles.h"
 
 namespace strata::scheduler {
+namespace {
+
+// For people, where a copy that had all fails and no other has.
+std::string DescribeLastCopy(const std::string& shards) {
+  return absl::StrCat(
+      "; no other copy of ", shards, " is left: what was committed since the last ",
+      "checkpoint is lost. Submit the job again: with --resume it goes on from the ",
+      "newest checkpoint in spec.checkpoint.directory");
+}
+
+}  // namespace
+
 std::string JobMachine::ShardsOf(int slot) const {
   std::vector<uint32_t> shards;
   for (const ShardAssignment& s : state_.shards()) {
@@ -215,7 +227,9 @@ bool JobMachine::CopiesAreLost(int slot, absl::Time now) {
   for (int i = 0; i < static_cast<int>(chain.full()); ++i) {
     const CopyView& copy = servers_[slot].chain.copies[chain.members(i).server()];
     if (copy.failed) {
-      End(FAILED, "ServerFailed", copy.why, now);
+      const bool had = chain.members(i).opened_generation() == state_.generation();
+      End(FAILED, "ServerFailed",
+          absl::StrCat(copy.why, had ? DescribeLastCopy(ShardsOf(slot)) : ""), now);
       return true;
     }
     unread = unread && copy.unread;

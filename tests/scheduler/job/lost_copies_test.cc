@@ -92,5 +92,22 @@ TEST_CASE("a chain that is short tells why no server takes a copy", "[scheduler]
   CHECK_FALSE(absl::StrContains(cluster.Says("UnderReplicated"), "no server can"));
 }
 
+TEST_CASE("what is lost is told where the last copy fails, and not before", "[scheduler][chains]") {
+  CopiesCluster cluster("ab", 1);
+  Train(cluster);
+  cluster.Fail("s0", "its log was removed");
+  cluster.Until([&] { return cluster.chain(0) == "s1"; });
+  CHECK(absl::StrContains(cluster.Says("Promoted"),
+                          "server s0 has lost its copy (s0: its log was removed); its copy on "
+                          "server s1 takes over shards 0-1"));
+  CHECK(cluster.job().phase() == TRAINING);
+  cluster.Fail("s1", "its log was removed");
+  cluster.Until([&] { return cluster.job().phase() == OVER; });
+  CHECK(cluster.Says("ServerFailed") ==
+        "s1: its log was removed; no other copy of shards 0-1 is left: what was committed since "
+        "the last checkpoint is lost. Submit the job again: with --resume it goes on from the "
+        "newest checkpoint in spec.checkpoint.directory");
+}
+
 }  // namespace
 }  // namespace strata::scheduler

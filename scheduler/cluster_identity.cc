@@ -118,6 +118,7 @@ absl::Status ClusterState::OnlyHears() {
 }
 
 void ClusterState::Hear(absl::Time now) {
+  members_.ForgetSilences(now);
   hearing_.emplace(now + std::max(members_.lease(), Membership::kReturnTime));
 }
 

@@ -30,6 +30,7 @@ std::string Bytes(const google::protobuf::Message& message) {
 void ClearFree(NodeRecord& record) {
   record.clear_disk_bytes();
   record.clear_disk_job_bytes();
+  record.clear_silent_ms();
 }
 
 }  // namespace

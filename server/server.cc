@@ -187,9 +187,6 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   report.set_pid(::getpid());
   report.set_device(options_.device);
-  report.set_cluster_id(cluster_.id());
-  report.set_term(cluster_.term());
-  report.set_start_id(cluster_.start_id());
   std::map<std::string, PeerTrouble> peers;  // a process is told once
   for (const auto& job : keeper_.Jobs()) {
     for (PeerTrouble& peer : job->peers()) {
@@ -214,12 +211,14 @@ void ServerImpl::SyncLoop() {
   bool reachable = true, refusing = false;
   while (!stopping()) {
     keeper_.Tend();
+    if (const std::string line = cluster_.Tend(timer_->Now()); !line.empty()) LOG(ERROR) << line;
     if (!options_.disk_id.empty()) disk_room_.Tend(keeper_.OwnFolders());
     absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
     if (keeper_.HasCopies()) most = std::min(most, kPollOfCopies);
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
     NodeReport report = MakeReport(session, seen, wait);
     certificate_.AddTo(report);
+    cluster_.AddTo(report);
     auto directive = options_.scheduler->Sync(report, wait + kCallSlack);
     if (absl::IsUnauthenticated(directive.status())) {
       LOG(WARNING) << "session_fenced session=" << session << " next=register";

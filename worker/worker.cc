@@ -108,9 +108,6 @@ class WorkerImpl : public Worker {
     }
     report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(o_.sync_wait)));
     report.set_pid(getpid());
-    report.set_cluster_id(cluster_.id());
-    report.set_term(cluster_.term());
-    report.set_start_id(cluster_.start_id());
     MutexLock lock(&mu_);
     report.set_session(session_.value);
     report.set_seen_version(seen_version_);
@@ -134,8 +131,12 @@ class WorkerImpl : public Worker {
     RetryPolicy retry(o_.random);
     while (!stopping()) {
       work_.Pump();
+      if (const std::string line = cluster_.Tend(o_.timer->Now()); !line.empty()) {
+        LOG(ERROR) << line << " worker=" << o_.name;
+      }
       NodeReport report = MakeReport();
       certificate_.AddTo(report);
+      cluster_.AddTo(report);
       auto reply = o_.scheduler->Sync(report, o_.sync_wait + absl::Seconds(5));
       if (!reply.ok()) {
         if (absl::IsUnauthenticated(reply.status())) {

@@ -28,6 +28,7 @@
 #include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/chains/chain_machine.h"
+#include "scheduler/job/chains/copy_refusals.h"
 #include "scheduler/job/chains/copy_view.h"
 #include "scheduler/job/concerns/concerns.h"
 #include "scheduler/job/concerns/job_view.h"
@@ -315,14 +316,9 @@ class JobMachine {
   std::string ShardsOf(int slot) const;
   // For people: what the job would go back to.
   std::string DescribeStart() const;
-  std::vector<Candidate> CopyCandidates(const ClusterView& cluster) const;
-  absl::StatusOr<std::vector<std::vector<std::string>>> FreeChains(
-      const ClusterView& cluster) const;
-  std::vector<std::string> FreeChain(const ClusterView& cluster, int slot) const;
   void BeginChain(const ClusterView& cluster, const std::vector<std::string>& servers, int slot,
                   absl::Time now);
   ChainFacts ChainFactsOf(const ClusterView& cluster, int slot, absl::Time now);
-  std::optional<CopyRecord> CopyCandidate(const ClusterView& cluster, int slot, absl::Time now);
   void Configure(const Membership& members, int slot, const ChainChange& change, absl::Time now);
   void Promote(int slot);
   bool WatchCopies(const ClusterView& cluster, int slot, absl::Time now,
@@ -330,11 +326,21 @@ class JobMachine {
   bool CopiesAreLost(int slot, absl::Time now);
   bool CopiesAreAway(const ClusterView& cluster, int slot, absl::Time now,
                      std::vector<std::string>& lost);
-  void TellShort(absl::Time now);
+  void TellShort(const ClusterView& cluster, absl::Time now);
   int SlotOf(const Node& node, const ServerJobReport& report) const;
   google::protobuf::RepeatedPtrField<Trouble> TroublesOf(const std::string& node) const;
   bool OnCopyReport(int slot, const Node& node, const ServerJobReport& report, absl::Time now);
   absl::Duration Patience(absl::Duration lease) const;
+
+  // machine_copies.cc
+  std::vector<Candidate> CopyCandidates(const ClusterView& cluster) const;
+  absl::StatusOr<std::vector<std::vector<std::string>>> FreeChains(
+      const ClusterView& cluster) const;
+  std::vector<std::string> FreeChain(const ClusterView& cluster, int slot, absl::Time now) const;
+  std::optional<CopyRecord> CopyCandidate(const ClusterView& cluster, int slot, absl::Time now);
+  bool HasFailed(const ClusterView& cluster, const std::string& server, absl::Time now) const;
+  // For people: why no server takes a copy that is missing.
+  std::string DescribeLack(const ClusterView& cluster, int slot, absl::Time now) const;
 
   // machine_concerns.cc
   JobView ViewOf(const Membership& members) const;
@@ -411,12 +417,12 @@ class JobMachine {
   absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
-  std::optional<InputIndex> new_files_;              // of the index; none: the job reads all
-  uint64_t index_fingerprint_ = 0;                   // once indexed
-  Schema schema_;                                    // likewise
-  RestorePlan restore_plan_;                         // likewise, with spec.model.initFrom
-  absl::Time reread_;                                // when a bad reader may try again
-  std::map<std::string, absl::Time> failed_copies_;  // by server: not to have one again before
+  std::optional<InputIndex> new_files_;  // of the index; none: the job reads all
+  uint64_t index_fingerprint_ = 0;       // once indexed
+  Schema schema_;                        // likewise
+  RestorePlan restore_plan_;             // likewise, with spec.model.initFrom
+  absl::Time reread_;                    // when a bad reader may try again
+  FailedCopies failed_copies_;
   SlowWorkers slow_workers_;
   Concerns concerns_;
   StuckWatch stuck_;

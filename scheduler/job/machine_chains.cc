@@ -2,7 +2,6 @@
 // of a job whose last copies are away. The rules are those of chains/chain_machine.h.
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +16,18 @@
 #include "scheduler/nodes/troubles.h"
 
 namespace strata::scheduler {
+namespace {
+
+// For people, where a copy that had all fails and no other has.
+std::string DescribeLastCopy(const std::string& shards) {
+  return absl::StrCat(
+      "; no other copy of ", shards, " is left: what was committed since the last ",
+      "checkpoint is lost. Submit the job again: with --resume it goes on from the ",
+      "newest checkpoint in spec.checkpoint.directory");
+}
+
+}  // namespace
+
 std::string JobMachine::ShardsOf(int slot) const {
   std::vector<uint32_t> shards;
   for (const ShardAssignment& s : state_.shards()) {
@@ -99,51 +110,6 @@ std::string JobMachine::DescribeStart() const {
                         : absl::StrCat("checkpoint ", newest);
 }
 
-// All live servers, with what copies of this job they have already.
-std::vector<Candidate> JobMachine::CopyCandidates(const ClusterView& cluster) const {
-  const Rooms rooms = cluster.rooms ? cluster.rooms() : Rooms();
-  const std::vector<std::string> holders = Holders();
-  std::vector<Candidate> candidates;
-  for (const auto& [name, node] : cluster.members->nodes()) {
-    if (!node.alive || node.record.role() != SERVER) continue;
-    Candidate candidate = {.name = name, .cores = node.record.cores()};
-    candidate.able = HoldsGpuTier(job().storage(), node.record);
-    if (const auto room = rooms.find(name); room != rooms.end()) candidate.room = room->second;
-    candidate.zone = ZoneOf(node.record);
-    candidate.copies =
-        static_cast<uint32_t>(std::count(holders.begin(), holders.end(), candidate.name));
-    candidates.push_back(std::move(candidate));
-  }
-  return candidates;
-}
-
-absl::StatusOr<std::vector<std::vector<std::string>>> JobMachine::FreeChains(
-    const ClusterView& cluster) const {
-  const auto heads = FreeServers(cluster, job().replicas().servers());
-  if (!heads.ok()) return heads.status();
-  std::vector<std::vector<std::string>> alone;
-  for (const std::string& head : *heads) alone.push_back({head});
-  if (!Replicated()) return alone;
-  return ChooseCopies(CopyCandidates(cluster), *heads, job().storage().replicas(),
-                      NeedNow(cluster));
-}
-
-// As many servers as there are for the shards of a slot whose copies are away: a job goes on with
-// fewer copies rather than with none.
-std::vector<std::string> JobMachine::FreeChain(const ClusterView& cluster, int slot) const {
-  std::vector<Candidate> live = CopyCandidates(cluster);
-  std::erase_if(live, [this](const Candidate& c) { return failed_copies_.contains(c.name); });
-  std::vector<std::string> chain;
-  std::set<std::string> zones;
-  while (chain.size() < job().storage().replicas()) {
-    const std::string name = ChooseCopy(live, zones, state_.servers(slot).name(), NeedNow(cluster));
-    if (name.empty()) break;
-    zones.insert(ZoneOf(cluster.members->Find(name)->record));
-    chain.push_back(name);
-  }
-  return chain;
-}
-
 // All are full: they begin from nothing, or each by itself from the same checkpoint.
 void JobMachine::BeginChain(const ClusterView& cluster, const std::vector<std::string>& servers,
                             int slot, absl::Time now) {
@@ -181,37 +147,14 @@ ChainFacts JobMachine::ChainFactsOf(const ClusterView& cluster, int slot, absl::
   return facts;
 }
 
-std::optional<CopyRecord> JobMachine::CopyCandidate(const ClusterView& cluster, int slot,
-                                                    absl::Time now) {
-  if (state_.phase() != TRAINING) return std::nullopt;
-  std::erase_if(failed_copies_, [now](const auto& failed) { return failed.second <= now; });
-  const ChainRecord& chain = state_.servers(slot).chain();
-  std::set<std::string> zones;
-  for (const CopyRecord& member : chain.members()) {
-    const Node* const node = cluster.members->Find(member.server(), SERVER);
-    zones.insert(node == nullptr ? member.server() : ZoneOf(node->record));
-  }
-  std::vector<Candidate> live = CopyCandidates(cluster);
-  std::erase_if(live, [&](const Candidate& c) {
-    return failed_copies_.contains(c.name) || SeenClosed(*cluster.members, c.name);
-  });
-  const std::string name = ChooseCopy(live, zones, state_.servers(slot).name(), NeedNow(cluster));
-  if (name.empty()) return std::nullopt;
-  CopyRecord copy;
-  copy.set_server(name);
-  copy.set_log_id(cluster.draw_log_id());
-  // The process that is to have it: another one of that name begins anew.
-  copy.set_opened_session(cluster.members->Find(name)->record.session());
-  return copy;
-}
-
 void JobMachine::Configure(const Membership& members, int slot, const ChainChange& change,
                            absl::Time now) {
   ServerSlot& record = *state_.mutable_servers(slot);
   const ChainRecord before = record.chain();
   *record.mutable_chain() = change.next;
   for (const std::string& name : change.failed) {
-    failed_copies_[name] = now + kRereadLeases * members.lease();
+    failed_copies_.Add(name, servers_[slot].chain.copies[name].session,
+                       now + kRereadLeases * members.lease(), now);
   }
   const bool joined = before.has_joining() && !change.next.has_joining();
   if (joined) {
@@ -284,7 +227,9 @@ bool JobMachine::CopiesAreLost(int slot, absl::Time now) {
   for (int i = 0; i < static_cast<int>(chain.full()); ++i) {
     const CopyView& copy = servers_[slot].chain.copies[chain.members(i).server()];
     if (copy.failed) {
-      End(FAILED, "ServerFailed", copy.why, now);
+      const bool had = chain.members(i).opened_generation() == state_.generation();
+      End(FAILED, "ServerFailed",
+          absl::StrCat(copy.why, had ? DescribeLastCopy(ShardsOf(slot)) : ""), now);
       return true;
     }
     unread = unread && copy.unread;
@@ -317,7 +262,7 @@ bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time 
     facts.opened = facts.opened || copy.opened_generation() == state_.generation();
     if (!view.lost && node != nullptr) facts.silent = std::min(facts.silent, node->silence);
   }
-  const std::vector<std::string> others = FreeChain(cluster, slot);
+  const std::vector<std::string> others = FreeChain(cluster, slot, now);
   facts.replaceable = !others.empty();
   if (JudgeServer(facts, cluster.members->lease()) != ServerVerdict::kReplace) {
     lost.push_back(DescribeAwayCopies(ShardsOf(slot), away, facts, cluster.members->lease()));
@@ -339,13 +284,17 @@ bool JobMachine::CopiesAreAway(const ClusterView& cluster, int slot, absl::Time 
 }
 
 // A standing condition: it goes when nothing is missing.
-void JobMachine::TellShort(absl::Time now) {
+void JobMachine::TellShort(const ClusterView& cluster, absl::Time now) {
   const StorageSpec& storage = job().storage();
   std::vector<std::string> lines;
   for (int i = 0; i < state_.servers_size(); ++i) {
     std::string line = DescribeShort(state_.servers(i).chain(), storage.replicas(),
                                      storage.min_replicas(), ShardsOf(i));
-    if (!line.empty()) lines.push_back(std::move(line));
+    if (line.empty()) continue;
+    if (const std::string lack = DescribeLack(cluster, i, now); !lack.empty()) {
+      absl::StrAppend(&line, "; ", lack);
+    }
+    lines.push_back(std::move(line));
   }
   static constexpr char kReason[] = "UnderReplicated";
   const std::string text = absl::StrJoin(lines, "; ");

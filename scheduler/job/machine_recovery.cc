@@ -113,7 +113,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     }
   }
   if (!lost.empty()) SayAgain("ServerLost", FirstOf(lost), now);
-  if (Replicated()) TellShort(now);
+  if (Replicated()) TellShort(cluster, now);
   return false;
 }
 

@@ -60,6 +60,16 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_disk_id(report.disk_id());
   record.set_disk_job_bytes(report.disk_job_bytes());
   record.set_zone(report.zone());
+  record.clear_silent_since_unix_ms();
+  record.clear_silent_ms();
+}
+
+// Once in a lease: each change is recorded.
+void RecordSilence(absl::Duration lease, Node& node) {
+  if (lease <= absl::ZeroDuration()) return;
+  const int64_t leases = node.silence / lease;
+  node.record.set_silent_since_unix_ms(absl::ToUnixMillis(node.last_seen));
+  node.record.set_silent_ms(absl::ToInt64Milliseconds(leases * lease));
 }
 
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
@@ -75,8 +85,22 @@ absl::Duration Membership::TimeToReturn() const {
 }
 
 void Membership::Restore(const NodeRecord& record, absl::Time now) {
+  const bool lapsed = record.silent_since_unix_ms() != 0;
   nodes_[record.name()] =
-      Node{.record = record, .last_seen = now, .silence = TimeToReturn(), .alive = true};
+      Node{.record = record,
+           .last_seen = lapsed ? absl::FromUnixMillis(record.silent_since_unix_ms()) : now,
+           .silence = TimeToReturn(),
+           .silence_before = absl::Milliseconds(record.silent_ms()),
+           .alive = !lapsed};
+}
+
+void Membership::ForgetSilences(absl::Time now) {
+  for (auto& [name, node] : nodes_) {
+    NodeRecord record = node.record;
+    record.clear_silent_since_unix_ms();
+    record.clear_silent_ms();
+    Restore(record, now);
+  }
 }
 
 absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& report, absl::Time now,
@@ -94,7 +118,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
     Describe(report, node.record);
     Remember(report, node);
     node.last_seen = now;
-    node.silence = absl::ZeroDuration();
+    node.silence = node.silence_before = absl::ZeroDuration();
     node.alive = true;
     return admission;
   }
@@ -133,7 +157,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   Describe(report, node.record);
   Remember(report, node);
   node.last_seen = now;
-  node.silence = absl::ZeroDuration();
+  node.silence = node.silence_before = absl::ZeroDuration();
   node.alive = true;
   return admission;
 }
@@ -146,7 +170,10 @@ absl::Duration Membership::Listen(absl::Time now) {
   const bool lost = deaf_ || passed > kPatience;
   if ((std::exchange(deaf_, false) || passed > lease_ / 2) &&
       !STRATA_MUTATION("silence.own_counts")) {
-    for (auto& [name, node] : nodes_) node.silence = lost ? TimeToReturn() : absl::ZeroDuration();
+    for (auto& [name, node] : nodes_) {
+      if (!node.alive && node.silence > lease_) node.silence_before = node.silence;
+      node.silence = lost ? TimeToReturn() : absl::ZeroDuration();
+    }
     return passed;
   }
   for (auto& [name, node] : nodes_) {
@@ -162,6 +189,9 @@ std::vector<std::string> Membership::Expire() {
       node.alive = false;
       lapsed.push_back(name);
     }
+    if (node.alive || node.silence <= lease_) continue;
+    node.silence += std::exchange(node.silence_before, absl::ZeroDuration());
+    RecordSilence(lease_, node);
   }
   return lapsed;
 }

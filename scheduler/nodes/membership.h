@@ -20,7 +20,9 @@ struct Node {
   NodeRecord record;
   absl::Time last_seen;    // for people; decides nothing
   absl::Duration silence;  // since then, as far as the scheduler heard; below 0: time to return
-  bool alive = false;      // heard of within a lease
+  // Before the last gap or restart: it counts once a lease is over again.
+  absl::Duration silence_before = absl::ZeroDuration();
+  bool alive = false;  // heard of within a lease
   // By its last report: processes that it could not reach, and when its certificate expires (0: it
   // has none).
   std::vector<PeerTrouble> peers = {};
@@ -37,6 +39,8 @@ struct Node {
 //     adds more than 1 / kLooks of a lease, so that whoever lapses was looked for that often and
 //     had not come. After a gap (half a lease without Listen, or Deaf) all silences begin anew, as
 //     after a restart of the scheduler.
+//   * Whose lease had lapsed before a gap or a restart is not alive after it, either. It has the
+//     same time to return as the others; then its silence goes on from what it was.
 class Membership {
  public:
   // Nodes known at a time, dead ones included.
@@ -60,6 +64,9 @@ class Membership {
   // Takes back what was recorded; nobody's lease lapses before the longer of a full lease and
   // kReturnTime after `now`.
   void Restore(const NodeRecord& record, absl::Time now);
+  // The records are of an older copy, and who lapsed then may be alive: silences of theirs count no
+  // more.
+  void ForgetSilences(absl::Time now);
 
   struct Admission {
     uint64_t session = 0;

@@ -17,6 +17,17 @@
 
 namespace strata::server {
 
+// Where there are copies, nothing is lost with one of them: whether others have all of it, the
+// scheduler knows.
+static std::string DescribeRemovedLog(absl::string_view why, bool copies) {
+  constexpr char kLeave[] = "eave this folder alone while the job runs, or set ";
+  constexpr char kDirectory[] = "spec.storage.directory to one that nobody cleans up";
+  if (copies) return absl::StrCat(why, "; l", kLeave, kDirectory);
+  return absl::StrCat(why, "; what was committed since the last checkpoint is lost. L", kLeave,
+                      kDirectory, ", and submit the job again: with --resume it goes on from the ",
+                      "newest checkpoint in spec.checkpoint.directory");
+}
+
 // One trouble for all shards: they share the disk. A log that was removed ends the job: no later
 // try can mend it, and what is not on disk would be lost with this process.
 void ServerJob::ReportStalls(ServerJobReport& report) const {
@@ -36,11 +47,7 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
   if (!first) return;
   if (commits > 0 && absl::IsNotFound(first->why)) {
     report.set_state(ServerJobReport::FAILED);
-    report.set_message(absl::StrCat(
-        first->why.message(), "; what was committed since the last checkpoint is lost. Leave this ",
-        "folder alone while the job runs, or set spec.storage.directory to one that nobody ",
-        "cleans up, and submit the job again: with --resume it goes on from the newest checkpoint ",
-        "in spec.checkpoint.directory"));
+    report.set_message(DescribeRemovedLog(first->why.message(), plan_.copy.has_value()));
     return;
   }
   Trouble* trouble = report.add_troubles();

@@ -163,6 +163,30 @@ TEST_CASE("a copy takes the place of a server that is gone, and the server joins
   CHECK_FALSE(std::filesystem::exists(JobFolder(folder, kIdentity)));
 }
 
+TEST_CASE("a copy whose log was removed fails, and says nothing of what others have",
+          "[server][chain]") {
+  TwoServers c;
+  c.Start(0);
+  c.Start(1);
+  c.Say(0, 3, {0, 1});
+  c.Say(1, 3, {0, 1});
+  c.Await(0, [](const CopyReport& r) { return r.next_has_all(); });
+  REQUIRE(c.Open(0).ok());
+  c.Push(0, 1);
+  CHECK(c.Pull(0, 2) == wire::PullOutcome::kServed);
+  std::filesystem::remove_all(c.folder.path() + "/b");
+  c.Push(0, 2);
+  const NodeReport report = c.schedulers[1].Await(
+      [](const NodeReport& r) { return HasState(r, ServerJobReport::FAILED); });
+  const std::string& why = report.server_jobs(0).message();
+  INFO(why);
+  CHECK(why.find("was removed while it was in use") != std::string::npos);
+  CHECK(why.find("; leave this folder alone while the job runs, or set spec.storage.directory to "
+                 "one that nobody cleans up") != std::string::npos);
+  CHECK(why.find("is lost") == std::string::npos);
+  CHECK(why.find("submit the job") == std::string::npos);
+}
+
 TEST_CASE("a server has copies of several of a job's servers; one that is not named any more goes",
           "[server][chain]") {
   TwoServers c;

@@ -17,10 +17,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/node_cluster.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/message_codec.h"
 #include "server/job/job_folder.h"
@@ -107,6 +109,43 @@ TEST_CASE("neither a scheduler of another cluster nor one of an earlier term is 
   mine.mutable_server_jobs(0)->set_was_open(true);
   c.scheduler.Say(mine);
   c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+}
+
+TEST_CASE("a server that cannot record a later start of its scheduler follows it, and tells that",
+          "[server][identity]") {
+  ScriptedCluster c;
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  NodeDirective directive;
+  directive.set_term(1);
+  AddJob(directive, "logged");
+  c.scheduler.Say(directive);
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  // Nothing can be put in its place.
+  const std::string record = c.folder.path() + "/s/CLUSTER";
+  std::filesystem::remove(record);
+  std::filesystem::create_directories(record + "/taken");
+  directive.set_term(2);
+  directive.mutable_server_jobs(0)->set_generation(2);
+  c.scheduler.Say(directive);
+  const NodeReport told = c.scheduler.Await([](const NodeReport& r) {
+    return HasState(r, ServerJobReport::OPEN) && r.server_jobs(0).generation() == 2;
+  });
+  CHECK(told.term() == 2);
+  REQUIRE(told.server_jobs(0).troubles_size() == 1);
+  const Trouble& trouble = told.server_jobs(0).troubles(0);
+  CHECK(trouble.reason() == "ClusterNotRecorded");
+  CHECK(trouble.since_unix_ms() > 0);
+  INFO(trouble.message());
+  CHECK(absl::StrContains(trouble.message(), record));
+  CHECK(absl::StrContains(trouble.message(), "free space there, or put the folder back"));
+  // It ends by itself.
+  std::filesystem::remove_all(record);
+  c.scheduler.Await([](const NodeReport& r) {
+    return r.server_jobs_size() == 1 && r.server_jobs(0).troubles_size() == 0;
+  });
+  server->reset();
+  CHECK(NodeCluster::Open(c.folder.path() + "/s")->term() == 2);
 }
 
 TEST_CASE("pauses before the scheduler is tried again grow, and go by the timer", "[server]") {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,8 +16,10 @@
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/node_cluster.h"
 #include "proto/strata/control.pb.h"
 #include "tests/proto/runtime/transport/unanswered_scheduler.h"
+#include "tests/temp_folder.h"
 
 namespace strata {
 namespace {
@@ -38,8 +41,9 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
     absl::MutexLock lock(&mu_);
     answers_.push_back(std::move(answer));
   }
-  void SaySession(uint64_t session) {
+  void SaySession(uint64_t session, uint64_t term = 0) {
     NodeDirective directive;
+    directive.set_term(term);
     directive.set_session(session);
     directive.set_cluster_id(ClusterId{0, 1}.text());
     Say(directive);
@@ -48,7 +52,7 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
   std::vector<uint64_t> Sessions(size_t n) {
     absl::MutexLock lock(&mu_);
     const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return sessions_.size() >= n; };
-    mu_.Await(absl::Condition(&there));
+    REQUIRE(mu_.AwaitWithTimeout(absl::Condition(&there), absl::Minutes(1)));
     return sessions_;
   }
 
@@ -85,6 +89,31 @@ TEST_CASE("a worker tries its scheduler again after pauses of the timer", "[work
   timer.AwaitAlarms(1);
   worker->reset();  // waits for no pause
   CHECK(timer.alarms() == 0);
+}
+
+TEST_CASE("a worker whose folder was removed follows a later start of its scheduler", "[worker]") {
+  const TempFolder folder;
+  const std::string own = folder.path() + "/w";
+  std::filesystem::create_directory(own);
+  ManualTimer timer;
+  ScriptedScheduler scheduler;
+  auto worker = Worker::Start(
+      {.name = "w", .scheduler = &scheduler, .timer = &timer, .random = nullptr, .directory = own});
+  REQUIRE(worker.ok());
+  scheduler.SaySession(7, 1);
+  CHECK(scheduler.Sessions(2) == std::vector<uint64_t>{0, 7});
+  std::filesystem::remove_all(own);
+  scheduler.SaySession(8, 2);
+  CHECK(scheduler.Sessions(3) == std::vector<uint64_t>{0, 7, 8});
+  // Back in its place, it is written to.
+  std::filesystem::create_directory(own);
+  timer.AdvanceTo(timer.Now() + absl::Seconds(2));
+  scheduler.SaySession(8, 2);
+  scheduler.SaySession(8, 2);
+  CHECK(scheduler.Sessions(5).back() == 8);
+  CHECK(NodeCluster::Open(own)->term() == 2);
+  scheduler.Say(absl::UnavailableError("no scheduler"));
+  timer.AwaitAlarms(1);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "proto/runtime/files/node_cluster.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
@@ -13,6 +14,7 @@ namespace strata {
 namespace {
 
 constexpr uint32_t kFormat = 1;
+constexpr absl::Duration kRetry = absl::Seconds(1);
 
 // Nobody's, of a scheduler of an older version.
 std::string NameOf(const std::string& start_id) { return start_id.empty() ? "\"\"" : start_id; }
@@ -79,19 +81,60 @@ absl::Status NodeCluster::Follow(const Scheduler& scheduler) {
   }
   if (same_term) return absl::OkStatus();
   if (!path_.empty() && !scheduler.transient) {
-    NodeClusterRecord record;
-    record.set_format(kFormat);
-    record.set_cluster_id(id->text());
-    record.set_term(scheduler.term);
-    record.set_start_id(scheduler.start_id);
-    if (absl::Status s = WriteRecordFile(path_, record); !s.ok()) return s;
-    const std::string folder = path_.substr(0, path_.rfind('/'));
-    if (absl::Status s = SyncPlainFolder(folder); !s.ok()) return s;
+    absl::Status s = Write(*id, scheduler.term, scheduler.start_id);
+    if (!s.ok() && id_.nil()) return s;
+    if (!s.ok() && !unrecorded_) unrecorded_.emplace();
+    if (!s.ok()) unrecorded_->why = std::move(s);
   }
   id_ = *id;
   term_ = scheduler.term;
   start_id_ = scheduler.start_id;
   return absl::OkStatus();
+}
+
+absl::Status NodeCluster::Write(const ClusterId& id, uint64_t term,
+                                const std::string& start_id) const {
+  NodeClusterRecord record;
+  record.set_format(kFormat);
+  record.set_cluster_id(id.text());
+  record.set_term(term);
+  record.set_start_id(start_id);
+  if (absl::Status s = WriteRecordFile(path_, record); !s.ok()) return s;
+  return SyncPlainFolder(path_.substr(0, path_.rfind('/')));
+}
+
+std::string NodeCluster::Tend(absl::Time now) {
+  if (!unrecorded_) return "";
+  if (!unrecorded_->since) {
+    unrecorded_->since = now;
+    unrecorded_->next = now + kRetry;
+    return absl::StrCat("cluster_not_recorded error=\"", unrecorded_->why.message(),
+                        "\" next=retry jobs=go_on");
+  }
+  if (now < unrecorded_->next) return "";
+  unrecorded_->next = now + kRetry;
+  unrecorded_->why = Write(id_, term_, start_id_);
+  if (!unrecorded_->why.ok()) return "";
+  unrecorded_.reset();
+  return absl::StrCat("cluster_recorded term=", term_);
+}
+
+void NodeCluster::AddTo(NodeReport& report) const {
+  report.set_cluster_id(id());
+  report.set_term(term_);
+  report.set_start_id(start_id_);
+  if (!unrecorded_) return;
+  const auto add = [this](google::protobuf::RepeatedPtrField<Trouble>* troubles) {
+    Trouble& trouble = *troubles->Add();
+    trouble.set_reason("ClusterNotRecorded");
+    trouble.set_message(absl::StrCat(
+        "that the scheduler began again cannot be written: ", unrecorded_->why.message(),
+        "; the node goes on with what it has in memory, and tries again each second: free space ",
+        "there, or put the folder back"));
+    if (unrecorded_->since) trouble.set_since_unix_ms(absl::ToUnixMillis(*unrecorded_->since));
+  };
+  for (ServerJobReport& job : *report.mutable_server_jobs()) add(job.mutable_troubles());
+  for (WorkerJobReport& job : *report.mutable_worker_jobs()) add(job.mutable_troubles());
 }
 
 }  // namespace strata

@@ -155,7 +155,9 @@ std::optional<ChainChange> BeginToCopy(const ChainRecord& now, const ChainFacts&
   const bool all_full = static_cast<int>(now.full()) == now.members_size();
   const bool wanted = all_full && !now.has_joining() && now.full() < facts.replicas;
   if (!wanted || facts.candidate == nullptr || facts.members.empty()) return std::nullopt;
-  if (!IsWell(facts.members.back()) || !facts.members.back().opened) return std::nullopt;
+  // After a restart of the scheduler it may be dead, and only not be found out yet.
+  const CopyFacts& last = facts.members.back();
+  if (!IsWell(last) || !last.opened || last.report == nullptr) return std::nullopt;
   auto chosen = facts.candidate();
   if (!chosen) return std::nullopt;
   ChainChange change{.next = now, .reason = "CopyBegun"};

@@ -87,9 +87,10 @@ void FindSilentServers(const JobView& job, absl::Time now, std::vector<Concern>&
     if (node == nullptr) {
       c.set_known_by("the scheduler knows no server of that name");
     } else {
-      c.set_since_unix_ms(Before(now, node->silence));
-      c.set_known_by(absl::StrCat("the scheduler has not heard of it for ", Seconds(node->silence),
-                                  "; a lease lasts ", Seconds(job.members->lease())));
+      c.set_since_unix_ms(absl::ToUnixMillis(node->last_seen));
+      c.set_known_by(absl::StrCat("the scheduler has not heard of it for ",
+                                  Seconds(now - node->last_seen), "; a lease lasts ",
+                                  Seconds(job.members->lease())));
     }
     c.set_remedy("the job waits for it, as the condition ServerLost says; start it again");
   }

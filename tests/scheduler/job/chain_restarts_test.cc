@@ -261,5 +261,49 @@ TEST_CASE("a scheduler with older records gives no epoch of a chain twice", "[sc
   }
 }
 
+TEST_CASE("who is silent is so since before the scheduler began again, and replaceAfter goes on",
+          "[scheduler][chains]") {
+  CopiesCluster cluster("abcd", 1,
+                        [](JobSpec& spec) { spec.mutable_recovery()->set_replace_after("60s"); });
+  Train(cluster);
+  REQUIRE(cluster.chain(0) == "s0,s1");
+  cluster.Kill("s0");
+  cluster.Kill("s1");
+  cluster.Pass(absl::Seconds(25));
+  cluster.RestartScheduler();
+  cluster.Pass(absl::Seconds(20));
+  const std::string told = cluster.Says("ServerLost");
+  INFO(told);
+  CHECK(absl::StrContains(told, "server s0 is silent since 00:00:00 UTC"));
+  CHECK(absl::StrContains(told, "take their place after 00:01:00 UTC"));
+  CHECK(cluster.Events("ServerLost") <= 2);
+  cluster.RestartScheduler();
+  cluster.Pass(absl::Seconds(8));  // nobody's place is taken before it had time to return
+  CHECK(cluster.job().generation() == 1);
+  cluster.Pass(absl::Seconds(27));
+  CHECK(cluster.job().generation() == 2);
+  CHECK(cluster.chain(0) == "s2,s3");
+}
+
+TEST_CASE("a scheduler that began again has nothing copied by a server that it has not heard",
+          "[scheduler][chains]") {
+  const bool lapsed = GENERATE(true, false);
+  INFO(lapsed);
+  CopiesCluster cluster("ab", 1);
+  Train(cluster);
+  cluster.Kill("s1");
+  cluster.Until([&] { return cluster.chain(0) == "s0"; });
+  cluster.Kill("s0");
+  if (lapsed) cluster.Pass(kLease * 1.5);
+  cluster.RestartScheduler();
+  cluster.Start("s1");
+  for (int i = 0; i < 3; ++i) cluster.Round();
+  CHECK(cluster.chain(0) == "s0");
+  CHECK(cluster.Events("CopyBegun") == 0);
+  cluster.Start("s0");
+  cluster.Until([&] { return cluster.chain(0) == "s0,s1"; });
+  CHECK(cluster.job().rollbacks() == 0);
+}
+
 }  // namespace
 }  // namespace strata::scheduler

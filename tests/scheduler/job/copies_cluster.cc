@@ -85,6 +85,11 @@ void CopiesCluster::Lose(const std::string& name) {
   Wipe(name);
 }
 
+void CopiesCluster::Fail(const std::string& name, const std::string& why) {
+  Lose(name);
+  for (auto& [slot, copy] : servers_.at(name).copies) copy.fails = why;
+}
+
 bool CopiesCluster::HoldsAll(const std::string& name) const {
   const Process& p = servers_.at(name);
   return p.alive && std::none_of(p.copies.begin(), p.copies.end(), [](const auto& copy) {
@@ -325,10 +330,11 @@ void CopiesCluster::AddCopyReport(const std::string& name, uint32_t slot, const 
   j.set_generation(copy.generation);
   j.set_server_index(slot);
   const bool opens = copy.empty || copy.opening;
-  j.set_state(copy.lost ? ServerJobReport::LOST
-              : opens   ? ServerJobReport::OPENING
-                        : ServerJobReport::OPEN);
-  if (copy.lost) j.set_message("its files are gone");
+  j.set_state(!copy.fails.empty() ? ServerJobReport::FAILED
+              : copy.lost         ? ServerJobReport::LOST
+              : opens             ? ServerJobReport::OPENING
+                                  : ServerJobReport::OPEN);
+  if (copy.lost) j.set_message(copy.fails.empty() ? "its files are gone" : copy.fails);
   if (copy.opening) j.set_message(copy.waits);
   j.set_min_clock(copy.committed);
   j.set_max_clock(copy.committed);

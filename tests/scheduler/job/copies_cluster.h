@@ -35,6 +35,7 @@ struct SimCopy {
   bool opening = false;  // it recovers what it has
   std::string waits;     // what keeps it from that
   bool lost = false;
+  std::string fails;         // lost, and it says FAILED of it, with this
   uint64_t known_epoch = 0;  // of the configuration that the copy after it knew as well
   uint64_t mark = 0;         // its end when that began
 };
@@ -74,6 +75,8 @@ class CopiesCluster {
   void SeeEnds(bool seen) { ends_seen_ = seen; }
   // It reports LOST of what it has.
   void Lose(const std::string& name);
+  // It reports FAILED of what it has.
+  void Fail(const std::string& name, const std::string& why);
   // What it recovers from now on takes until SetSlow(name, false).
   void SetSlow(const std::string& name, bool slow);
   // The process opens what it has open anew, and says why, until it is not slow any more.

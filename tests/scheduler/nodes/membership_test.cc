@@ -196,6 +196,48 @@ TEST_CASE("after a restart nobody lapses for one full lease", "[scheduler]") {
   REQUIRE(Listen(restarted, end, end + absl::Milliseconds(1)).size() == 1);
 }
 
+TEST_CASE("who had lapsed stays so over a restart or a gap, and its silence goes on",
+          "[scheduler]") {
+  Membership members(kLease);
+  uint64_t next = 1;
+  REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
+  REQUIRE(Listen(members, kStart, kStart + kLease * 3.5).size() == 1);
+  absl::Time now = kStart + kLease * 3.5;
+  const bool restart = GENERATE(true, false);
+  INFO(restart);
+  if (restart) {
+    now += kLease * 100;
+    Membership restarted(kLease);
+    restarted.Restore(members.Find("a")->record, now);
+    members = restarted;
+  } else {
+    REQUIRE(members.Listen(now += kLease * 100) > kLease);
+  }
+  CHECK_FALSE(members.Find("a")->alive);
+  CHECK(members.Find("a")->last_seen == kStart);
+  CHECK(members.Find("a")->silence <= absl::ZeroDuration());
+  // It has time to return, as after every restart, and is not told as lapsed again.
+  REQUIRE(Listen(members, now, now + kLease).empty());
+  CHECK(members.Find("a")->silence <= kLease);
+  REQUIRE(Listen(members, now + kLease, now + kLease * 1.2).empty());
+  CHECK(members.Find("a")->silence > kLease * 4);
+  CHECK(members.Find("a")->silence < kLease * 5);
+  CHECK(members.Find("a")->record.silent_ms() == absl::ToInt64Milliseconds(kLease * 4));
+  now += kLease * 1.2;
+  SECTION("once heard of, it is silent from then on") {
+    REQUIRE(members.Report(Report("a", 1), now, next).ok());
+    CHECK(members.Find("a")->record.silent_since_unix_ms() == 0);
+    CHECK(members.Find("a")->silence == absl::ZeroDuration());
+  }
+  SECTION("where records are of an older copy, it counts as alive") {
+    members.ForgetSilences(now);
+    CHECK(members.Find("a")->alive);
+    REQUIRE(Listen(members, now, now + kLease).empty());
+    REQUIRE(Listen(members, now + kLease, now + kLease * 1.2).size() == 1);
+    CHECK(members.Find("a")->silence < kLease * 2);
+  }
+}
+
 TEST_CASE("after a restart a node has time to find the scheduler, however short its lease",
           "[scheduler]") {
   const absl::Duration lease = absl::Milliseconds(200);

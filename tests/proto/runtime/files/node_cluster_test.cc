@@ -7,7 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/time/time.h"
 #include "proto/core/uid.h"
+#include "proto/strata/control.pb.h"
 #include "tests/temp_folder.h"
 
 namespace strata {
@@ -100,6 +102,49 @@ TEST_CASE("what cannot be remembered is not followed; what cannot be read is tol
   const absl::Status damaged = NodeCluster::Open(folder.path()).status();
   CHECK(absl::IsDataLoss(damaged));
   CHECK(absl::StrContains(damaged.message(), folder.path() + "/CLUSTER"));
+}
+
+TEST_CASE("a later start that cannot be written is followed, told, and written when it can be",
+          "[node_cluster][identity]") {
+  const TempFolder folder;
+  const std::string own = folder.path() + "/n";
+  std::filesystem::create_directory(own);
+  auto node = NodeCluster::Open(own);
+  REQUIRE(node.ok());
+  REQUIRE(node->Follow({kMine, 3, kStart}).ok());
+  absl::Time now = absl::FromUnixSeconds(1767225600);
+  CHECK(node->Tend(now).empty());
+  std::filesystem::remove_all(own);
+  REQUIRE(node->Follow({kMine, 4, kCopy}).ok());
+  CHECK(node->term() == 4);
+  CHECK(node->start_id() == kCopy);
+  CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 3, kStart})));
+  CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 4, kStart})));
+  CHECK(absl::StrContains(node->Tend(now), "cluster_not_recorded error=\""));
+
+  NodeReport report;
+  report.add_server_jobs();
+  report.add_worker_jobs();
+  node->AddTo(report);
+  CHECK(report.cluster_id() == kMine);
+  CHECK(report.term() == 4);
+  CHECK(report.start_id() == kCopy);
+  REQUIRE(report.server_jobs(0).troubles_size() == 1);
+  REQUIRE(report.worker_jobs(0).troubles_size() == 1);
+  CHECK(report.server_jobs(0).troubles(0).reason() == "ClusterNotRecorded");
+  CHECK(absl::StrContains(report.worker_jobs(0).troubles(0).message(), own + "/CLUSTER"));
+  CHECK(report.worker_jobs(0).troubles(0).since_unix_ms() == absl::ToUnixMillis(now));
+
+  CHECK(node->Tend(now + absl::Seconds(1)).empty());  // still gone
+  std::filesystem::create_directory(own);
+  CHECK(node->Tend(now + absl::Milliseconds(1999)).empty());  // not at every call
+  CHECK_FALSE(std::filesystem::exists(own + "/CLUSTER"));
+  CHECK(node->Tend(now + absl::Seconds(2)) == "cluster_recorded term=4");
+  CHECK(NodeCluster::Open(own)->start_id() == kCopy);
+  NodeReport after;
+  after.add_server_jobs();
+  node->AddTo(after);
+  CHECK(after.server_jobs(0).troubles_size() == 0);
 }
 
 }  // namespace

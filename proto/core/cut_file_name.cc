@@ -28,6 +28,7 @@ std::string CutFileName::text() const {
   std::string name = absl::StrFormat("shard-%05d", shard.value);
   if (sequence != 0) absl::StrAppend(&name, ".", sequence);
   absl::StrAppend(&name, "-g", generation.value, "-c", cut);
+  if (epoch != 0) absl::StrAppend(&name, "-e", epoch);
   if (link != 0) absl::StrAppend(&name, "-l", link);
   absl::StrAppend(&name, kEnd);
   return begun ? NameWhileWritten(name, *begun) : name;
@@ -47,12 +48,14 @@ std::optional<CutFileName> CutFileName::Parse(absl::string_view name) {
     return std::nullopt;
   }
   const std::vector<absl::string_view> parts = absl::StrSplit(rest, '-');
-  if (parts.size() != 3 && parts.size() != 4) return std::nullopt;
+  if (parts.size() < 3 || parts.size() > 5) return std::nullopt;
   const std::vector<absl::string_view> which = absl::StrSplit(parts[0], '.');
   const bool whole = which.size() <= 2 && absl::SimpleAtoi(which[0], &out.shard.value) &&
                      (which.size() == 1 || absl::SimpleAtoi(which[1], &out.sequence)) &&
-                     Take(parts[1], "g", &out.generation.value) && Take(parts[2], "c", &out.cut) &&
-                     (parts.size() == 3 || Take(parts[3], "l", &out.link));
+                     Take(parts[1], "g", &out.generation.value) && Take(parts[2], "c", &out.cut);
+  for (size_t i = 3; i < parts.size(); ++i) {
+    if (!Take(parts[i], "e", &out.epoch) && !Take(parts[i], "l", &out.link)) return std::nullopt;
+  }
   // What is written in another way is somebody else's.
   if (!whole || out.text() != name) return std::nullopt;
   return out;

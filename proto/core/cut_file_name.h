@@ -15,13 +15,15 @@
 namespace strata {
 
 // shard-00003-g1-c7.strata: all rows, by cut 7 of generation 1; shard-00003.1-g1-c8.strata: the
-// first increment on it; shard-00003-g1-c7-l8.strata: a link to the former that cut 8 made. While a
-// file is written: NAME.JOBUID.tmp.
+// first increment on it; shard-00003-g1-c7-l8.strata: a link to the former that cut 8 made. Of a
+// shard with copies the head's epoch is in it, shard-00003-g1-c7-e5.strata: a superseded head and
+// the one after it may be at one cut. While a file is written: NAME.JOBUID.tmp.
 struct CutFileName {
   ShardId shard;
   uint32_t sequence = 0;
   Generation generation;
   uint64_t cut = 0;             // that wrote the file
+  uint64_t epoch = 0;           // chain epoch in which a head began it; 0: there are no copies
   uint64_t link = 0;            // that made the link; 0: it is none
   std::optional<JobUid> begun;  // the job that writes it; nothing: it has its name
 

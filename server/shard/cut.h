@@ -32,6 +32,7 @@ struct CutOrder {
 struct CutFile {
   std::string name;       // empty without one
   FileWriter writer;      // an increment's base is one of an earlier cut
+  uint64_t epoch = 0;     // chain epoch in which it was begun; 0: the shard has no copies
   uint32_t sequence = 0;  // 0: all rows; else an increment on the file with the number before
   storage::ShardFileSummary summary;
   // Share of the model hash and change of the number of rows, against the file before.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/cut_file_name.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/file_system.h"
 #include "server/shard/runner.h"
@@ -21,6 +22,7 @@ std::string NameOf(ShardId shard, const CutFile& file, CutNumber link = 0) {
                      .sequence = file.sequence,
                      .generation = file.writer.generation,
                      .cut = file.writer.cut,
+                     .epoch = STRATA_MUTATION("cut.heads_share_names") ? 0 : file.epoch,
                      .link = link,
                      .begun = std::nullopt}
       .text();
@@ -153,6 +155,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
   if (!order.directory.empty()) {
     CutFile file;
     file.writer = (*snapshot)->state().header.writer();
+    file.epoch = chain_epoch_;
     if ((*snapshot)->is_increment()) {
       for (const CutFile& f : base) {
         taking.links.push_back(absl::StrCat(order.directory, "/", f.name));

@@ -12,6 +12,7 @@
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/credentials/caller.h"
 #include "proto/runtime/transport/transport.h"
+#include "worker/client/peer_channel.h"
 #include "worker/client/peer_health.h"
 
 namespace strata {
@@ -26,7 +27,8 @@ class ServerLinks {
               IdSource* random = nullptr);
 
   // Connects where an address or a name changed; an empty address means that the server has none
-  // now.
+  // now. Where another process has a server's place, calls to the one before end with CANCELLED,
+  // and its answers are dropped: a head that was superseded may say what is not so any more.
   void SetPeers(const std::vector<DataPeer>& peers);
 
   // Null while the server has no address.
@@ -45,6 +47,11 @@ class ServerLinks {
   mutable Mutex mu_;
   std::vector<DataPeer> peers_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<DataChannel>> channels_ ABSL_GUARDED_BY(mu_);
+  struct Known {
+    DataPeer peer;
+    std::shared_ptr<PeerCalls> calls;
+  };
+  std::vector<Known> known_ ABSL_GUARDED_BY(mu_);  // by server: the last one that had an address
 };
 
 }  // namespace strata

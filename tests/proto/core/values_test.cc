@@ -158,19 +158,40 @@ TEST_CASE("names of checkpoint files say who made them", "[cut_file_name]") {
   CutFileName begun = increment;
   begun.begun = job;
   CHECK(begun.text() == "shard-00003.2-g2-c7.strata.00000000000000120000000000000034.tmp");
+  CutFileName head = full;
+  head.epoch = 5;
+  CHECK(head.text() == "shard-00003-g2-c7-e5.strata");
+  CutFileName linked_of_head = head;
+  linked_of_head.link = 9;
+  CHECK(linked_of_head.text() == "shard-00003-g2-c7-e5-l9.strata");
+  CHECK(linked_of_head.made_by() == 9);
   CutFileName many = full;
   many.shard = ShardId(123456);
   many.cut = ~uint64_t{0};
-  for (const CutFileName& name : {full, linked, increment, begun, many}) {
+  for (const CutFileName& name : {full, linked, increment, begun, head, linked_of_head, many}) {
     INFO(name.text());
     CHECK(CutFileName::Parse(name.text()) == name);
   }
-  for (const char* other :
-       {"", "x", "MANIFEST.json", "shard-3-g2-c7.strata", "shard-00003-g2-c7", "shard-00003.strata",
-        "shard-00003-c7-g2.strata", "shard-00003-g2-c7-l0.strata", "shard-00003.0-g2-c7.strata",
-        "shard-00003-g02-c7.strata", "shard-00003-g2-c7.strata.tmp", "shard-00003-g-1-c7.strata",
-        "shard-00003-g2-c7-l9-l9.strata", "shard-00003-g2-c7.strata.12.tmp",
-        "shard-00003-g2-c7-x9.strata", "image-00003-g2-c7.strata", " shard-00003-g2-c7.strata"}) {
+  for (const char* other : {"",
+                            "x",
+                            "MANIFEST.json",
+                            "shard-3-g2-c7.strata",
+                            "shard-00003-g2-c7",
+                            "shard-00003.strata",
+                            "shard-00003-c7-g2.strata",
+                            "shard-00003-g2-c7-l0.strata",
+                            "shard-00003.0-g2-c7.strata",
+                            "shard-00003-g02-c7.strata",
+                            "shard-00003-g2-c7.strata.tmp",
+                            "shard-00003-g-1-c7.strata",
+                            "shard-00003-g2-c7-l9-l9.strata",
+                            "shard-00003-g2-c7-e0.strata",
+                            "shard-00003-g2-c7-l9-e5.strata",
+                            "shard-00003-g2-c7-e5-e5.strata",
+                            "shard-00003-g2-c7.strata.12.tmp",
+                            "shard-00003-g2-c7-x9.strata",
+                            "image-00003-g2-c7.strata",
+                            " shard-00003-g2-c7.strata"}) {
     INFO(other);
     CHECK_FALSE(CutFileName::Parse(other).has_value());
   }

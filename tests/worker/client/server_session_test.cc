@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/device_values.h"
 #include "proto/wire/message.h"
 #include "proto/wire/message_codec.h"
 #include "tests/worker/client/scripted_servers.h"
@@ -109,6 +113,78 @@ TEST_CASE("the first call opens the session and goes once it is open", "[session
   f.Answer(0, DataMethod::kPull, Buffer());
   CHECK(f.answers.size() == 2);
   CHECK(f.timer.alarms() == 0);
+}
+
+TEST_CASE("an answer of a process that was replaced is dropped, and its call goes to the next one",
+          "[session][copies]") {
+  Fixture f(2);
+  f.Pull(0);
+  f.Pull(1);
+  f.Run();
+  for (const uint32_t server : {0, 1}) f.Answer(server, kOpen, OpenReply({}));
+  const auto old = f.servers.Next(0, DataMethod::kPull);
+  const auto other = f.servers.Next(1, DataMethod::kPull);
+  std::vector<DataPeer> peers = ScriptedServers::Peers(2);
+  peers[0] = {"", "0"};  // nothing is known of another process yet
+  f.links.SetPeers(peers);
+  f.Run();
+  CHECK(f.servers.waiting() == 0);
+  peers[0] = {"0/again", "the next head"};
+  f.links.SetPeers(peers);
+  CHECK(f.links.health()->silent().empty());
+  f.Run();
+  f.timer.Advance(absl::Seconds(1));
+  f.Run();
+  f.Run();
+  // It waits for no answer of the one before, which may be long in coming.
+  REQUIRE(f.servers.waiting() == 1);
+  const auto again = f.servers.Next(0, DataMethod::kPull);
+  old.reply(wire::EncodeOpenSessionRequest({}));
+  f.Run();
+  CHECK(f.answers.empty());
+  again.reply(Buffer());
+  other.reply(Buffer());
+  f.Run();
+  REQUIRE(f.answers.size() == 2);
+  for (const Buffer& answer : f.answers) CHECK(answer.size() == 0);
+}
+
+// Until then it may write there.
+TEST_CASE("a call with rows on a device ends when the process that was replaced has answered it",
+          "[session][copies]") {
+  Fixture f(1, "GPU-1");
+  const bool before = GENERATE(true, false);
+  f.session->Ready(0);
+  f.Answer(0, kOpen, OpenReply({}, "GPU-1"));
+  std::vector<absl::Status> ends;
+  f.session->Call(0, DataMethod::kPull, Buffer().With(std::make_shared<DeviceValues>()),
+                  [&ends](Epoch, absl::StatusOr<Buffer> reply) { ends.push_back(reply.status()); });
+  const auto call = f.servers.Next(0, DataMethod::kPull);
+  if (before) call.reply(Buffer());
+  f.links.SetPeers({{"0/again", "0"}});
+  f.Run();
+  REQUIRE(ends.size() == (before ? 1 : 0));
+  if (before) {
+    CHECK(ends[0] == absl::OkStatus());
+    return;
+  }
+  call.reply(Buffer());
+  f.Run();
+  REQUIRE(ends.size() == 1);
+  CHECK(absl::IsCancelled(ends[0]));
+}
+
+TEST_CASE("a process whose address comes back is the same one", "[session][copies]") {
+  Fixture f;
+  f.Pull(0);
+  f.Run();
+  f.Answer(0, kOpen, OpenReply({}));
+  const auto pull = f.servers.Next(0, DataMethod::kPull);
+  f.links.SetPeers({{"", "0"}});
+  f.links.SetPeers(ScriptedServers::Peers(1));
+  pull.reply(Buffer());
+  f.Run();
+  CHECK(f.answers.size() == 1);
 }
 
 TEST_CASE("what waits goes in the order it came, for each server by itself", "[session]") {
@@ -233,9 +309,13 @@ TEST_CASE("a server that was started again is opened again, and its device taken
   f.Answer(1, kOpen, OpenReply({7, Generation(2), MapEpoch(3), Step(4)}, "GPU-1"));
   CHECK(f.session->machine().all_take_rows());
   f.session->tickets().Learn(Step(5), 0, {0}, {7, 1, 10, 5});
+  f.servers.Next(0, DataMethod::kPull);  // the process that had it is gone
   f.links.SetPeers({{"0/again", "0"}, {"1", "1"}});
-  f.Answer(0, DataMethod::kPull, absl::FailedPreconditionError("session 6 was not opened"));
+  f.Run();
   f.timer.Advance(absl::Milliseconds(10));
+  f.Run();
+  f.Answer(0, DataMethod::kPull, absl::FailedPreconditionError("session 6 was not opened"));
+  f.timer.Advance(absl::Milliseconds(20));
   f.Run();
   f.Answer(0, kOpen, OpenReply({8, Generation(2), MapEpoch(3), Step(3)}));
   CHECK(f.session->machine().state(0).incarnation == 8);

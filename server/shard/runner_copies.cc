@@ -110,6 +110,8 @@ void ShardRunner::TakeReceived() {
     status = last ? shard_->Take(record, tell) : shard_->Take(record);
   }
   if (!status.ok() && !absl::IsFailedPrecondition(status)) CommitFailed(status);
+  // Who sent it has its answer and may never send more: this copy may lead by then.
+  if (shard_->behind() && !STRATA_MUTATION("chain.taken_step_stays")) RetryLater();
   if (status.ok() && received_->taken > 0) CommitWentThrough();
   if (shard_->clock() != before) AnswerWaiting();
   if (told) {

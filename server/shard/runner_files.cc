@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/cut_file_name.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/file_system.h"
 #include "server/shard/runner.h"
@@ -82,6 +83,8 @@ bool ShardRunner::TakeCuts() {
 
 // True when the cut is begun or answered.
 bool ShardRunner::TakeCut(const CutOrder& order) {
+  // Its rows are those of no clock. Advance comes back when they are.
+  if (shard_->behind() && !STRATA_MUTATION("cut.of_half_a_step")) return false;
   if (shard_->options().synchronous) {
     if (shard_->committed() < order.step) return false;
     if (shard_->clock() == order.step) {

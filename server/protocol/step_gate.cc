@@ -40,14 +40,15 @@ GateAnswer StepGate::Contribute(Step step, const Contribution& contribution) {
     answer.verdict = GateVerdict::kTooNew;
     return answer;
   }
-  // Complete or being committed: the root is fixed, every node repeats something of it.
+  // Complete or being committed: the root is fixed, every node repeats something of it. What a copy
+  // took of the one before it is held by the record alone.
   for (const Contribution& c : held_) {
     if (!c.node.Covers(contribution.node) || STRATA_MUTATION("bsp.covered_is_held")) continue;
     answer.verdict = GateVerdict::kCovered;
     answer.mismatch = c.node == contribution.node && c.fingerprint != contribution.fingerprint;
     return answer;
   }
-  if (complete_) {
+  if (complete_ || committing_) {
     answer.verdict = GateVerdict::kCovered;
     return answer;
   }

@@ -89,8 +89,9 @@ class StepGate {
   // Sum of the held contributions' examples.
   uint64_t Examples() const;
 
-  // The record of step clock + 1 is about to be written: from now on nothing of step `clock` is
-  // served. REQUIRES: Complete().
+  // The record of step clock + 1 is about to be written, of what is held (REQUIRES: Complete()) or
+  // as the copy before this one sent it: from now on nothing of step `clock` is served, and
+  // contributions to the step repeat what the record has.
   void BeginCommit() { committing_ = true; }
   // The record could not be written and nothing of it is durable: as before BeginCommit.
   void AbandonCommit() { committing_ = false; }

@@ -11,6 +11,11 @@ namespace strata::server {
 namespace {
 
 absl::Status Refuse(GateVerdict verdict, Step step, const Shard& shard, LaneNode node) {
+  if (verdict == GateVerdict::kTooNew && shard.behind()) {
+    return absl::UnavailableError(
+        absl::StrCat("push.step ", step.value, ": at shard ", shard.options().id.value, " step ",
+                     shard.clock().value + 1, " is in the log and not applied yet; try again"));
+  }
   if (verdict == GateVerdict::kTooNew) {
     return absl::FailedPreconditionError(absl::StrCat(
         "push.step ", step.value, ": shard ", shard.options().id.value, " is at clock ",
@@ -38,6 +43,8 @@ ShardRunner::ShardRunner(std::unique_ptr<Shard> shard, Options options)
                .timer = options_.timer,
                .pace = options_.pace,
                .caught_up = [this] { RunDeferred(); }}) {
+  told_clock_ = shard_->clock();
+  told_commit_ = shard_->committed();
   view_.table_rows = std::vector<std::atomic<uint64_t>>(shard_->table_count());
   Publish();
 }
@@ -63,6 +70,7 @@ void ShardRunner::Pull(std::shared_ptr<PullCall> call, size_t part) {
 
 void ShardRunner::RunPull(const std::shared_ptr<PullCall>& call, size_t part) {
   if (!closed_.ok()) return call->Fail(closed_);
+  if (shard_->behind()) Advance();
   if (call->step().value == 0) return ServePull(*call, part, false);
   switch (shard_->CheckPull(call->step())) {
     case PullVerdict::kServeCurrent:
@@ -168,6 +176,7 @@ void ShardRunner::Push(std::shared_ptr<PushCall> call, PushPart part) {
 }
 
 void ShardRunner::RunContributions(PushCall& call, PushPart& part) {
+  if (shard_->behind()) Advance();
   bool repeated = false;
   absl::Status refused;
   for (size_t i = 0; i < part.nodes.size(); ++i) {
@@ -193,12 +202,12 @@ void ShardRunner::RunContributions(PushCall& call, PushPart& part) {
   Advance();
 }
 
-// Takes cuts that are due, commits what is complete, and answers the pulls that waited for it.
+// Takes cuts that are due, applies what is in the log and commits what is complete, and answers the
+// pulls that waited for it.
 void ShardRunner::Advance() {
-  const Step before = shard_->clock(), committed = shard_->committed();
   for (;;) {
     TakeCuts();
-    if (!shard_->options().synchronous || !shard_->WantsCommit()) break;
+    if (!shard_->WantsCommit()) break;
     if (driver_.NeedsPriority()) break;  // RunDeferred comes back here
     auto committed = shard_->TryCommit();
     if (!committed.ok()) {
@@ -209,12 +218,14 @@ void ShardRunner::Advance() {
     if (!*committed) break;
     CommitWentThrough();
   }
-  if (shard_->clock() == before && shard_->committed() == committed) return;
-  AnswerWaiting();
+  // Reads and images apply what is in the log as well.
+  if (shard_->clock() != told_clock_ || shard_->committed() != told_commit_) AnswerWaiting();
 }
 
 // The clock moved, or what is committed did.
 void ShardRunner::AnswerWaiting() {
+  told_clock_ = shard_->clock();
+  told_commit_ = shard_->committed();
   Publish();
   std::vector<WaitingPull> waiting;
   waiting.swap(waiting_);

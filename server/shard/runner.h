@@ -191,6 +191,7 @@ class ShardRunner {
   std::unique_ptr<Shard> shard_;
   uint64_t chain_epoch_ = 0;  // that the shard goes by
   Step followed_committed_{0};
+  Step told_clock_{0}, told_commit_{0};  // by AnswerWaiting
   LaneSessions sessions_;
   Tidier tidier_;
   std::vector<WaitingPull> waiting_;

@@ -111,6 +111,8 @@ void ShardRunner::TakeReceived() {
   const bool refused = absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) ||
                        absl::IsDataLoss(status);
   if (!status.ok() && !refused) CommitFailed(status);
+  // Who sent it has its answer and may never send more: this copy may lead by then.
+  if (shard_->behind() && !STRATA_MUTATION("chain.taken_step_stays")) RetryLater();
   if (status.ok() && received_->taken > 0) CommitWentThrough();
   if (shard_->clock() != before) AnswerWaiting();
   if (told) {

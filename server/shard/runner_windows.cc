@@ -41,7 +41,7 @@ void ShardRunner::RunDeferred() {
     deferred_.pop_front();
     ApplyWindow(window.call, window.part);
   }
-  if (shard_->options().synchronous) Advance();
+  if (shard_->options().synchronous || shard_->behind()) Advance();
 }
 
 void ShardRunner::ApplyWindow(const std::shared_ptr<PushCall>& call, PushPart& part) {
@@ -50,6 +50,7 @@ void ShardRunner::ApplyWindow(const std::shared_ptr<PushCall>& call, PushPart& p
   auto result = shard_->ApplyWindow(f.task, f.window, f.lane, std::move(part.updates[0]));
   if (!result.ok()) {
     CommitFailed(result.status());
+    if (shard_->behind()) RetryLater();
     call->Fail(result.status());
   } else if (*result == Shard::WindowResult::kTooFar) {
     call->Fail(absl::ResourceExhaustedError(absl::StrCat(

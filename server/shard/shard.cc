@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<TableSums>> Shard::RootSums() {
 // 4 apply, 5 advance the clock (both Finish). A crash before 2 has ended loses nothing that anyone
 // was told; after it replay does 3 to 5.
 absl::StatusOr<bool> Shard::TryCommit() {
-  if (!pending_.has_value()) {
+  if (!behind()) {
     if (!gate_.Complete()) return false;
     auto roots = RootSums();
     if (!roots.ok()) return roots.status();

@@ -102,6 +102,9 @@ class Shard {
   Step clock() const { return gate_.clock(); }
   // The same of what every copy of the shard has; without copies the clock.
   Step committed() const { return gate_.committed(); }
+  // The log has one update more than the clock says, and some of the rows may have it: whoever
+  // reads them has it applied to all first.
+  bool behind() const { return pending_.has_value(); }
   LogEnd log_end() const { return {clock().value, barrier_.taken()}; }
   // As ShardTable's, where that of all hashed tables is one; else empty.
   std::string values_device() const;
@@ -117,9 +120,10 @@ class Shard {
   // --- bsp (REQUIRES: synchronous)
   GateAnswer Contribute(Step step, LaneNode node, ShardUpdate update);
   // Commits the next step if it is complete: append to the log, apply, advance the clock. True: the
-  // clock moved. On error call again later; nothing is lost.
+  // clock moved. On error call again later; nothing is lost. Whatever the mode, it first applies
+  // what is behind().
   absl::StatusOr<bool> TryCommit();
-  bool WantsCommit() const { return pending_.has_value() || gate_.Complete(); }
+  bool WantsCommit() const { return behind() || gate_.Complete(); }
   PullVerdict CheckPull(Step step) const { return gate_.Pull(step); }
   Step ResumeStep() const { return gate_.ResumeStep(); }
 
@@ -150,7 +154,8 @@ class Shard {
   // is there is skipped. FAILED_PRECONDITION: what comes before it is missing, or it is of another
   // shard or generation; ALREADY_EXISTS: its window was applied before, under another number: the
   // logs differ, and it will never fit; DATA_LOSS: its payload is damaged. Nothing was changed
-  // then. Other errors as those of commits. `appended` is called between the two.
+  // then. Other errors as those of commits: the shard may be behind() then. `appended` is called
+  // between the two.
   absl::Status Take(const ReceivedRecord& received,
                     const std::function<void()>& appended = nullptr);
 

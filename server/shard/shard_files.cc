@@ -330,11 +330,17 @@ absl::Status Shard::Take(const ReceivedRecord& received, const std::function<voi
   const std::span<const uint8_t> parts[] = {record.payload};
   absl::StatusOr<storage::LogPosition> at = storage::LogPosition();
   std::optional<uint32_t> crc32c = received.crc32c;
+  // From here to the end of Finish the gate neither shows nor gathers, as in a commit of its own.
+  const bool guarded = options_.synchronous && !STRATA_MUTATION("chain.taken_step_unguarded");
+  if (guarded) gate_.BeginCommit();
   if (options_.log != nullptr) {
     const BlockingSection disk;
     at = options_.log->Append(storage::LogEntry{header, parts, received.crc32c, &crc32c.emplace()});
   }
-  if (!at.ok()) return at.status();
+  if (!at.ok()) {
+    if (guarded) gate_.AbandonCommit();
+    return at.status();
+  }
   if (appended_) Failpoint("server.chain.appended").IgnoreError();  // it is in the log: no error
   const LogEnd next = cut ? LogEnd{end.step, header.window} : LogEnd{end.step + 1, end.cut};
   if (appended_) appended_({header, *at, parts, crc32c, next});

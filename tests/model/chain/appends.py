@@ -1,6 +1,6 @@
 """How entries go down the chain, and acknowledgements come back to the head."""
 
-from chain.state import KILLED, MEMBER, RUNS, window
+from chain.state import KILLED, MEMBER, OWN, RUNS, TAKEN, window
 from explore.model import Violation
 
 
@@ -22,11 +22,11 @@ def _add_append(view, number):
     """Bsp: the head has every lane of the next step, and appends it when all before is committed (R6)."""
     model, head = view.model, view.replicas[number]
     end = len(head.log)
-    if model.bsp and head.gate == 3 and head.committed == end:
+    if model.bsp and head.gate == 3 and head.committed == end and not head.behind:
         committed = head.committed if model.wait_tail else end + 1
         view.add("replica %d appends step %d", (number, end + 1), replicas=view.with_replica(
             number, head._replace(log=head.log + (end + 1,), committed=committed, gate=0,
-                                  pre_image=1)))
+                                  pre_image=1, behind=OWN if model.apply_apart else 0)))
     if not model.bsp and not model.wait_tail and head.committed < end:
         view.add("replica %d counts its own append as commit", (number,),
                  replicas=view.with_replica(number, head._replace(committed=end)))
@@ -51,7 +51,7 @@ def _add_acknowledgements(view, number, last):
 
 
 def killed(replica):
-    return replica._replace(up=KILLED, committed=0, arriving=0, gate=0)
+    return replica._replace(up=KILLED, committed=0, arriving=0, gate=0, behind=0)
 
 
 def _add_forward_before_append(view, number, following):
@@ -81,7 +81,10 @@ def _add_forward_before_append(view, number, following):
 
 
 def _add_forward(view, number, following):
-    """A replica sends its successor the entry at that one's log end (R2, R7)."""
+    """A replica sends its successor the entry at that one's log end (R2, R7).
+
+    That one acknowledges it from the log, before its rows have it, and applies it before the next.
+    """
     model, source, target = view.model, view.replicas[number], view.replicas[following]
     if target.up != RUNS or target.member != MEMBER:
         return
@@ -95,10 +98,11 @@ def _add_forward(view, number, following):
             model.boot_id and (model.append_first or not model.bsp)):
         raise Violation("P1", "replicas %d and %d diverge: %s, %s", number, following, source.log,
                         target.log)
-    if taken >= len(source.log) or not model.reforward and source.sent != taken:
+    if target.behind or taken >= len(source.log) or not model.reforward and source.sent != taken:
         return
     after = view.with_replica(following, target._replace(
-        log=target.log + (source.log[taken],), pre_image=1 if model.backup_pre else 0))
+        log=target.log + (source.log[taken],), pre_image=1 if model.backup_pre else 0,
+        behind=TAKEN if model.apply_apart else 0))
     if not model.reforward:
         after = view.with_replica(number, source._replace(sent=taken + 1), after)
     view.add("replica %d forwards entry %d to %d", (number, taken, following), replicas=after)

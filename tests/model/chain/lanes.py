@@ -1,6 +1,6 @@
 """Steps of the lanes and their workers: pulls, pushes, epochs that they learn, and their deaths."""
 
-from chain.state import BOTH, CHAIN, PERSISTED, Lane, newest, window
+from chain.state import BOTH, CHAIN, OWN, PERSISTED, TAKEN, Lane, newest, window
 from explore.model import Violation
 
 
@@ -25,9 +25,13 @@ def add_steps(view, index):
 def _add_pull(view, index, head):
     """A head answers the pull of its log end, of the step behind it when that is committed (R10, R11)."""
     lane, replica = view.lanes[index], view.replicas[head]
-    if lane.answers & CHAIN:
+    if (lane.answers & CHAIN or replica.behind == OWN or
+            replica.behind == TAKEN and view.model.pull_applied):
         return
     end = len(replica.log)
+    if replica.behind and lane.step == end and replica.committed >= end - 1:
+        raise Violation("P3", "replica %d answers Pull(%d) by a clock of %d, from rows that have step %d by then",
+                        head, end, end - 1, end)
     if (lane.step == end + 1 and replica.committed == end or
             lane.step == end and replica.pre_image):
         place = newest(view.history)

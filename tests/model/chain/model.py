@@ -25,11 +25,12 @@ class Chain(Model):
         late=True,              # pushes arrive at any later time
         identity=True,          # an OK counts for the identity that gave it; else a worker pushes at will
         skips=True,             # workers learn old epochs, too
+        apply_apart=False,      # bsp: a replica applies an entry at any time after its append
         # Rules: each is on unless a run drops it.
         wait_tail=True, ack_epoch=True, forward_epoch=True, request_epoch=True, reforward=True,
         persist_first=True, only_members=True, only_full=True, full_in_epoch=True,
         copy_from_tail=True, discard_log=True, log_identity=True, boot_id=True, backup_pre=True, image_pre=True,
-        resend=True, reack=True, append_first=True, gate_from_log=True,
+        resend=True, reack=True, append_first=True, gate_from_log=True, pull_applied=True,
         every_full=True)        # P1 is checked for every full member, not for the head alone
 
     CHOICES = dict(mode=("bsp", "async"))

@@ -6,6 +6,9 @@ from chain.state import KILLED, LOST, MEMBER, NO_LOG, RUNS, Replica
 
 def add_steps(view, number):
     replica, budget = view.replicas[number], view.budget
+    if replica.behind:
+        view.add("replica %d applies step %d", (number, len(replica.log)),
+                 replicas=view.with_replica(number, replica._replace(behind=0)))
     if replica.up == RUNS:
         for config in range(len(view.history)):
             if view.history[config].epoch > view.epochs[number]:
@@ -39,7 +42,7 @@ def _add_power_losses(view, number):
     chain = view.chains[number]
     for end in range(len(replica.log)):
         shorter = replica._replace(up=RUNS, log=replica.log[:end], committed=0, arriving=0, gate=0,
-                                   incarnation=replica.incarnation + 1, pre_image=1, sent=0)
+                                   incarnation=replica.incarnation + 1, pre_image=1, sent=0, behind=0)
         if number in chain and chain[0] == number:
             shorter = shorter._replace(committed=_known_commits(view.model, shorter))
         view.add("the machine of replica %d loses POWER, and its log what came after %d entries",

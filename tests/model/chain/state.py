@@ -23,9 +23,12 @@ class Replica(NamedTuple):
     pre_image: int    # whether it can answer Pull(last step of its log)
     member: int       # whose log it has: NO_LOG, MEMBER or LEARNER
     sent: int         # entries that it holds for sent, where a rule is dropped
+    behind: int = 0   # 0: its rows have all of its log; else whose entry they lack: OWN or TAKEN
 
 
 RUNS, KILLED, LOST = 1, 0, -1
+
+OWN, TAKEN = 1, 2  # appended by itself as the head, taken from its predecessor
 
 # No log; the log that the configuration means; a copied one, and it is in no chain yet.
 NO_LOG, MEMBER, LEARNER = 0, 1, 2

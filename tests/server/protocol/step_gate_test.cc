@@ -168,6 +168,22 @@ TEST_CASE("with copies a step is gathered by the log, and shown and followed by 
   REQUIRE(gate.committed() == Step(4));
 }
 
+TEST_CASE("a step that is in the log and not applied yet is neither shown nor gathered", "[gate]") {
+  StepGate gate(2, Step(3), true);
+  gate.WaitForCopies(Step(3));
+  gate.BeginCommit();  // step 4 of the copy before this one, which is promoted then
+  REQUIRE(gate.Pull(Step(3)) == PullVerdict::kWait);
+  REQUIRE(gate.Pull(Step(4)) == PullVerdict::kWait);
+  REQUIRE(gate.Contribute(Step(4), {{0, 1}, 1, 1, 1}).verdict == GateVerdict::kCovered);
+  REQUIRE(gate.Contribute(Step(4), {{0, 2}, 1, 1, 2}).verdict == GateVerdict::kCovered);
+  REQUIRE(gate.held().empty());
+  REQUIRE_FALSE(gate.Complete());
+  gate.Appended();
+  REQUIRE(gate.clock() == Step(4));
+  REQUIRE(gate.Pull(Step(4)) == PullVerdict::kServePreimage);
+  REQUIRE(gate.Contribute(Step(5), {{0, 1}, 1, 1, 3}).verdict == GateVerdict::kHeld);
+}
+
 TEST_CASE("without pre-images a lane is sent to the step after the clock", "[gate]") {
   StepGate restored(2, Step(7), false);
   REQUIRE(restored.Pull(Step(7)) == PullVerdict::kTooOld);

@@ -1,9 +1,11 @@
-// A backup takes records as a head commits: no faster than its snapshots allow.
+// A backup takes records as a head commits: no faster than its snapshots allow, and each of them at
+// last. Nobody is answered from rows that lack what the log has.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,7 +13,10 @@
 #include "proto/core/checksum.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/wire/buffer.h"
+#include "server/protocol/step_gate.h"
 #include "server/shard/cut.h"
 #include "server/shard/runner.h"
 #include "server/shard/shard.h"
@@ -32,14 +37,19 @@ struct Record {
 };
 
 // The log of a head that has committed kSteps steps.
-std::vector<Record> HeadRecords(const std::string& folder) {
+std::vector<Record> HeadRecords(const std::string& folder, bool synchronous) {
   const auto log = OpenLog(folder);
-  const auto head = MakeShard({.lanes = 1, .log = log.get()});
+  const auto head = MakeShard({.lanes = 1, .synchronous = synchronous, .log = log.get()});
   for (uint64_t step = 1; step <= kSteps; ++step) {
-    head->Contribute(
-        Step(step), {0, 1},
-        UpdateFor(NodeWork(1, step, {0, 1}), head->first_position(), head->last_position()));
-    REQUIRE(head->TryCommit().value());
+    ShardUpdate update =
+        UpdateFor(NodeWork(1, step, {0, 1}), head->first_position(), head->last_position());
+    if (synchronous) {
+      head->Contribute(Step(step), {0, 1}, std::move(update));
+      REQUIRE(head->TryCommit().value());
+    } else {
+      REQUIRE(head->ApplyWindow(TaskId(1), step - 1, LaneId(0), std::move(update)).value() ==
+              Shard::WindowResult::kApplied);
+    }
   }
   std::vector<Record> records;
   const auto take = [&](const storage::LogRecordView& r) {
@@ -52,14 +62,19 @@ std::vector<Record> HeadRecords(const std::string& folder) {
 
 // Its disk and its executor run when the test says so.
 struct Backup {
-  Backup() {
+  explicit Backup(bool is_synchronous = true) : synchronous(is_synchronous) {
     ShardRunner::Options options;
     options.timer = &timer;
     options.disk = &disk;
     options.pace = &pace;
     options.committed = [] {};
-    options.cut_done = [this](CutNumber, const ShardCut&) { ++cuts; };
-    runner = std::make_unique<ShardRunner>(MakeShard({.lanes = 1, .log = log.get()}), options);
+    options.cut_done = [this](CutNumber, const ShardCut& cut) {
+      ++cuts;
+      last_cut = cut;
+    };
+    auto made = MakeShard({.lanes = 1, .synchronous = synchronous, .log = log.get()});
+    shard = made.get();
+    runner = std::make_unique<ShardRunner>(std::move(made), options);
     runner->SetExecutor(&executor);
     GoBy(1);
   }
@@ -101,14 +116,34 @@ struct Backup {
     return answer;
   }
 
+  // All of them are in its log, as it says; the rows of the last one find the disk out of order.
+  void SendWithTrouble() {
+    const ScopedFailpoint trouble(
+        "server.commit.appended",
+        {.act = FailWith(absl::UnavailableError("disk")), .first_hit = kSteps, .hits = 1});
+    const auto answer = Send();
+    REQUIRE(answer->has_value());
+    CHECK((*answer)->ok());
+    CHECK(log->stats().records == kSteps);
+    CHECK(runner->view().log_end == kSteps - 1);
+    CHECK(runner->view().disk_errors == 1);
+  }
+  void RetryNow() {
+    timer.Advance(ShardRunner::kRetryAfter);
+    executor.RunAll();
+  }
+
+  const bool synchronous;
   TempFolder folder;
-  const std::vector<Record> records = HeadRecords(folder.path() + "/head");
+  const std::vector<Record> records = HeadRecords(folder.path() + "/head", synchronous);
   const std::unique_ptr<storage::UpdateLog> log = OpenLog(folder.path() + "/log");
   ManualTimer timer;
   ManualExecutor executor;
   ManualExecutor disk;
   SnapshotPace pace{0};
   int cuts = 0;
+  ShardCut last_cut;
+  Shard* shard = nullptr;  // the runner's
   std::unique_ptr<ShardRunner> runner;
 };
 
@@ -180,6 +215,42 @@ TEST_CASE("records that are sent again while they wait are taken once", "[server
   REQUIRE(second->has_value());
   CHECK((*second)->ok());
   CHECK(backup.log->stats().records == kSteps);
+}
+
+// The copy before this one sends no more, and nobody asks this one for anything.
+TEST_CASE("a record that was acknowledged and not applied is applied later", "[server][chain]") {
+  for (const bool synchronous : {true, false}) {
+    INFO((synchronous ? "bsp" : "async"));
+    Backup backup(synchronous);
+    backup.SendWithTrouble();
+    backup.RetryNow();
+    CHECK(backup.runner->view().log_end == kSteps);
+    CHECK(backup.runner->view().clock == kSteps);
+  }
+}
+
+// By its clock the shard would show the rows after the last step as those before it.
+TEST_CASE("a step that is in the log and not applied yet is not shown", "[server][chain]") {
+  Backup backup;
+  backup.SendWithTrouble();
+  CHECK(backup.shard->CheckPull(Step(kSteps)) == PullVerdict::kWait);
+  CHECK(backup.shard->CheckPull(Step(kSteps - 1)) == PullVerdict::kWait);
+  backup.RetryNow();
+  CHECK(backup.shard->CheckPull(Step(kSteps)) == PullVerdict::kServePreimage);
+  CHECK(backup.shard->CheckPull(Step(kSteps + 1)) == PullVerdict::kServeCurrent);
+}
+
+// Its rows may be those of the next step by then.
+TEST_CASE("no cut is taken at a step that the log is past", "[server][chain]") {
+  Backup backup;
+  backup.SendWithTrouble();
+  backup.runner->SetCuts({{.cut = 1, .step = Step(kSteps - 1)}});
+  backup.EndSnapshots();
+  CHECK(backup.cuts == 0);
+  backup.RetryNow();
+  backup.EndSnapshots();
+  REQUIRE(backup.cuts == 1);
+  CHECK(backup.last_cut.outcome == ShardCut::Outcome::kRefused);
 }
 
 TEST_CASE("records that wait are refused when the shard closes", "[server][chain]") {

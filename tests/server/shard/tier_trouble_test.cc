@@ -63,5 +63,22 @@ TEST_CASE("a commit that finds no memory says so, and goes through when there is
   CHECK(troubles().empty());
 }
 
+TEST_CASE("a push behind a step that is not applied yet is told to come again", "[service]") {
+  const auto references = References(2, 1, 2);
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  {
+    const ScopedFailpoint trouble("server.commit.appended",
+                                  {.act = FailWith(absl::UnavailableError("disk"))});
+    REQUIRE(bench.PushStep(2, 1, {{0, 1}}).ok());  // the log has it
+    const absl::Status next = bench.PushStep(2, 2, {{0, 1}}).status();
+    CHECK(absl::IsUnavailable(next));
+    CHECK(absl::StrContains(next.message(), "step 1 is in the log and not applied yet"));
+  }
+  REQUIRE(bench.PushStep(2, 2, {{0, 1}}).ok());  // who comes finds it applied
+  bench.CheckServed(*bench.Pull(3, 0), references[2]);
+}
+
 }  // namespace
 }  // namespace strata::server

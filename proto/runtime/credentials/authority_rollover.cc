@@ -154,6 +154,34 @@ absl::Status CheckAllFollow(const std::string& folder, const AuthorityCertificat
       absl::StrCat("renew them first, also on other machines: ", RenewAllCommand(folder)));
 }
 
+// OK: the one that signs first can renew a certificate, for the shortest time at least, and both
+// lists are there; or nobody could follow a step that it is asked for.
+absl::Status CheckRenews(const std::string& folder, const AuthorityCertificate& authority,
+                         absl::Time now, FileSystem& files) {
+  if (STRATA_MUTATION("certs.rollover_without_key")) return absl::OkStatus();
+  const auto shortest = ValidForDays(now, 1);
+  if (!shortest.ok()) return shortest.status();
+  absl::Status s = ReadSigningAuthority(folder, authority, now, shortest->until, files).status();
+  if (s.ok()) s = ReadIssued(folder, files).status();
+  if (s.ok()) s = ReadRevocations(folder, files).status();
+  return s;
+}
+
+// The next one first, so that it signs.
+AuthorityCertificate Switched(const AuthorityCertificate& now, size_t next) {
+  AuthorityCertificate switched{.file = now.file,
+                                .pem = now.trusted[next].pem,
+                                .facts = now.trusted[next].facts,
+                                .cluster = now.cluster,
+                                .trusted = {now.trusted[next]}};
+  for (size_t i = 0; i < now.trusted.size(); ++i) {
+    if (i == next) continue;
+    switched.pem += now.trusted[i].pem;
+    switched.trusted.push_back(now.trusted[i]);
+  }
+  return switched;
+}
+
 }  // namespace
 
 absl::StatusOr<AuthorityCertificate> BeginRollover(const std::string& folder, int days,
@@ -169,6 +197,7 @@ absl::StatusOr<AuthorityCertificate> BeginRollover(const std::string& folder, in
         absl::StrCat(at->authority.file, ": its change is under way; go on with it: ",
                      TypedStep(at->phase == Phase::kBegun ? "switch" : "end", folder)));
   }
+  if (absl::Status s = CheckRenews(folder, at->authority, now, files); !s.ok()) return s;
   if (absl::Status s = RemoveStrayKeys(folder, at->authority, files); !s.ok()) return s;
   const auto made = MakeAuthority(at->authority.cluster, *valid);
   if (!made.ok()) return made.status();
@@ -197,11 +226,9 @@ absl::StatusOr<AuthorityCertificate> SwitchAuthority(const std::string& folder, 
       folder, at->authority, now, "do not trust the next CA yet",
       [&](const Credentials& mine) { return mine.authorities == at->authority.pem; }, files);
   if (!follow.ok()) return follow;
-  std::vector<TrustedAuthority> trusted = {at->authority.trusted[at->next]};
-  for (size_t i = 0; i < at->authority.trusted.size(); ++i) {
-    if (i != at->next) trusted.push_back(at->authority.trusted[i]);
-  }
-  return Replace(folder, trusted, files);
+  const AuthorityCertificate switched = Switched(at->authority, at->next);
+  if (absl::Status s = CheckRenews(folder, switched, now, files); !s.ok()) return s;
+  return Replace(folder, switched.trusted, files);
 }
 
 absl::StatusOr<AuthorityCertificate> EndRollover(const std::string& folder, absl::Time now,

@@ -27,8 +27,10 @@
 namespace strata {
 
 // All have the folder's lock while they work, and return the authority as it is then. Errors are
-// those of authority_files.h as well. FAILED_PRECONDITION: it is another step's turn, or there is
-// somebody for whom it is too early, whom the text names; it says what to do.
+// those of authority_files.h as well, and change nothing: no step is taken after which nobody's
+// certificate could be renewed, as the key that is to sign is missing, or a list is.
+// FAILED_PRECONDITION: it is another step's turn, or there is somebody for whom it is too early,
+// whom the text names; it says what to do.
 
 // ALREADY_EXISTS: one is under way.
 absl::StatusOr<AuthorityCertificate> BeginRollover(const std::string& folder, int days,

@@ -125,6 +125,9 @@ absl::StatusOr<CertificateList> ListCertificates(const std::string& folder, File
   const auto revocations = ReadRevocations(folder, files);
   if (!revocations.ok()) return revocations.status();
   CertificateList list;
+  if (const auto issued = ReadIssued(folder, files); !issued.ok()) {
+    list.problems.push_back(issued.status());
+  }
   for (const Role role : kRoles) {
     const auto names = NamesIn(RoleFolder(folder, role), files);
     if (!names.ok()) {

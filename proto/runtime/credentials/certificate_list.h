@@ -22,9 +22,10 @@ struct ListedCertificate {
 struct CertificateList {
   AuthorityCertificate authority;
   std::vector<ListedCertificate> certificates;  // the current ones, by role and name
-  std::vector<absl::Status> problems;           // of those that are no good; each names its file
+  std::vector<absl::Status> problems;           // of what is no good; each names its file
 };
-// Errors are those of the authority and of its list; those of other files are problems.
+// Errors are those of the authority and of its list of revoked ones; those of other files, the list
+// of issued ones too, are problems.
 absl::StatusOr<CertificateList> ListCertificates(const std::string& folder,
                                                  FileSystem& files = FileSystem::Kernel());
 

@@ -217,6 +217,9 @@ absl::StatusOr<IdentityCertificate> MakeIdentity(const std::string& folder, cons
   if (!authority.ok()) return authority.status();
   const auto signing = ReadSigningAuthority(folder, *authority, now, valid->until, files);
   if (!signing.ok()) return signing.status();
+  // Nothing is written there. Without it nobody knows whose certificates count no more.
+  const auto revoked = ReadRevocations(folder, files);
+  if (!revoked.ok()) return revoked.status();
   const auto before = CurrentName(CurrentFolder(folder, order.role, order.name), files);
   if (!before.ok()) return before.status();
   const Making making{folder, order, *authority, *before, now};

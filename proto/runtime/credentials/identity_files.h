@@ -47,12 +47,13 @@ struct IssueOrder {
   std::string name;
   int days = 90;
 };
-// Whole or not at all, and durable. Steps of both: 1 the folder's lock, 2 the authority that signs,
-// 3 whether there is one already, 4 its number on the list of issued ones (Record), 5 the files in
-// a folder of their own (WriteIdentity), 6 the link to it, 7 what is older than the one before
-// goes. Issue: ALREADY_EXISTS: the identity has a certificate. Renew: NOT_FOUND: it has none;
-// FAILED_PRECONDITION: the one it has is of another cluster. Of both INVALID_ARGUMENT: no such
-// name, or days out of range. Others: those of the authority (authority_files.h), of files.
+// Whole or not at all, and durable. Steps of both: 1 the folder's lock, 2 the authority that signs
+// and its list of revoked ones, 3 whether there is one already, 4 its number on the list of issued
+// ones (Record), 5 the files in a folder of their own (WriteIdentity), 6 the link to it, 7 what is
+// older than the one before goes. Issue: ALREADY_EXISTS: the identity has a certificate. Renew:
+// NOT_FOUND: it has none; FAILED_PRECONDITION: the one it has is of another cluster. Of both
+// INVALID_ARGUMENT: no such name, or days out of range. Others: those of the authority
+// (authority_files.h), of files.
 absl::StatusOr<IdentityCertificate> IssueIdentity(const std::string& folder,
                                                   const IssueOrder& order, absl::Time now,
                                                   FileSystem& files = FileSystem::Kernel());

@@ -176,6 +176,46 @@ TEST_CASE("a step that was killed is done again", "[certs]") {
   REQUIRE(RenewAll(f.folder, 90, f.now).ok());
 }
 
+TEST_CASE("no step is taken that could not be gone on with", "[certs]") {
+  Fixture f;
+  const std::string ca = AuthorityFolder(f.folder);
+  // Moves that file away while the step is tried: it fails, names it, and changes nothing.
+  const auto refused_without = [&](const std::string& path, const auto& step) {
+    const AuthorityCertificate before = f.Authority();
+    fs::rename(path, f.temp.path() + "/away");
+    const size_t keys = f.Keys().size();
+    const absl::Status s = step().status();
+    INFO(path << ": " << s);
+    CHECK_FALSE(s.ok());
+    CheckText(s.message(), {path, "put it back from a copy"});
+    CHECK(f.Authority().pem == before.pem);
+    CHECK(f.Keys().size() == keys);
+    fs::rename(f.temp.path() + "/away", path);
+  };
+  const auto begin = [&] { return BeginRollover(f.folder, kDays, f.now); };
+  for (const char* name : {"/ca.key", "/issued", "/revoked"}) refused_without(ca + name, begin);
+  // Nobody could be told of the next one: what the old one signs would outlive it.
+  f.now += absl::Hours(24 * kDays - 12);
+  const absl::Status late = begin().status();
+  INFO(late);
+  CHECK(absl::IsFailedPrecondition(late));
+  CheckText(late.message(), {"ca.crt", "would outlive it"});
+  f.now = testing::TestTime();
+
+  REQUIRE(begin().ok());
+  REQUIRE(RenewAll(f.folder, 90, f.now).ok());
+  const std::string next = NextKeyFile(f.folder, f.Authority().trusted[1].facts.serial);
+  // Another's key.
+  fs::copy(next, f.temp.path() + "/next");
+  fs::copy(ca + "/ca.key", next, fs::copy_options::overwrite_existing);
+  const absl::Status foreign = SwitchAuthority(f.folder, f.now).status();
+  INFO(foreign);
+  CHECK(absl::IsDataLoss(foreign));
+  CheckText(foreign.message(), {next, "does not belong to the certificate"});
+  fs::copy(f.temp.path() + "/next", next, fs::copy_options::overwrite_existing);
+  CHECK(SwitchAuthority(f.folder, f.now).ok());
+}
+
 TEST_CASE("what is trusted beside the authority is of its cluster", "[certs]") {
   Fixture f;
   const AuthorityCertificate mine = f.Authority();

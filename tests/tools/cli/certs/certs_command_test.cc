@@ -160,6 +160,28 @@ TEST_CASE("damage is exit code 1, and named by its file", "[certs]") {
   CheckError(user, "show", 1, {"ca/ca.crt", "no certificate"});
 }
 
+TEST_CASE("every command refuses a folder whose list is missing", "[certs]") {
+  const User user;
+  REQUIRE(user.Strata("certs init").exit_code == 0);
+  REQUIRE(user.Strata("certs issue server alpha").exit_code == 0);
+  for (const char* list : {"issued", "revoked"}) {
+    const std::string path = user.Path(absl::StrCat("strata-certs/ca/", list));
+    fs::rename(path, user.Path("away"));
+    const std::vector<std::string> says = {absl::StrCat("./strata-certs/ca/", list), "is missing",
+                                           "put it back from a copy"};
+    for (const char* arguments : {"issue server beta", "renew server alpha", "renew --all",
+                                  "revoke server alpha", "rollover begin"}) {
+      CheckError(user, arguments, 1, says);
+    }
+    CheckSays(user.Strata("certs show"), 1, says);
+    CHECK_FALSE(fs::exists(path));
+    fs::rename(user.Path("away"), path);
+  }
+  const Json list = Ask(user, "show");
+  CHECK(list["certificates"].size() == 1);
+  CHECK(list["authority"]["alsoTrusted"].empty());
+}
+
 TEST_CASE("a key that others may read, and a folder that is closed, are denied", "[certs]") {
   const User user;
   REQUIRE(user.Strata("certs init").exit_code == 0);

@@ -14,24 +14,6 @@
 namespace strata {
 namespace {
 
-absl::Status CheckAddress(const std::string& address) {
-  for (const char c : address) {
-    if (absl::ascii_isgraph(static_cast<unsigned char>(c))) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("scheduler: address \"", ShownText(address),
-                     "\" has a blank or a control character; expected host:port"));
-  }
-  const auto parsed = ParseHostPort(address);
-  if (!parsed.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("scheduler: ", parsed.status().message()));
-  }
-  if (parsed->port == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scheduler: address \"", address, "\" has port 0, where nobody listens"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckFolder(absl::string_view field, const std::string& folder) {
   if (folder.empty() || std::filesystem::path(folder).is_absolute()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -46,7 +28,7 @@ absl::Status NoSuchContext(absl::string_view name, const Contexts& contexts) {
 
 absl::Status CheckContext(const Context& context) {
   if (absl::Status s = CheckIdentityName(context.name); !s.ok()) return s;
-  if (absl::Status s = CheckAddress(context.scheduler); !s.ok()) return s;
+  if (absl::Status s = CheckSchedulerAddress(context.scheduler); !s.ok()) return s;
   if (absl::Status s = CheckFolder("certs", context.certs); !s.ok()) return s;
   return CheckFolder("folder", context.folder);
 }
@@ -66,6 +48,24 @@ std::string NameFor(const std::string& folder) {
 }
 
 }  // namespace
+
+absl::Status CheckSchedulerAddress(const std::string& address) {
+  for (const char c : address) {
+    if (absl::ascii_isgraph(static_cast<unsigned char>(c))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("scheduler: address \"", ShownText(address),
+                     "\" has a blank or a control character; expected host:port"));
+  }
+  const auto parsed = ParseHostPort(address);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("scheduler: ", parsed.status().message()));
+  }
+  if (parsed->port == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scheduler: address \"", address, "\" has port 0, where nobody listens"));
+  }
+  return absl::OkStatus();
+}
 
 const Context* FindContext(const Contexts& contexts, absl::string_view name) {
   for (const Context& c : contexts.all) {

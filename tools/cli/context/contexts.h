@@ -28,6 +28,9 @@ struct Contexts {
   friend bool operator==(const Contexts&, const Contexts&) = default;
 };
 
+// INVALID_ARGUMENT: it is no host:port that a scheduler can have; the text begins "scheduler:".
+absl::Status CheckSchedulerAddress(const std::string& address);
+
 // Null: there is none of that name.
 const Context* FindContext(const Contexts& contexts, absl::string_view name);
 // All names with commas, "none" without any: for messages.

@@ -229,13 +229,14 @@ absl::StatusOr<Reached> StartAll(const ClusterDir& dir, const UpOptions& options
   return cluster.status();
 }
 
-// Steps: 1 nothing runs there and nothing is missing, 2 the folder and its configuration,
-// 3 certificates (MakeClusterCerts), 4 the processes (StartAll).
+// Steps: 1 nothing is missing, 2 the folder, where nobody else starts one and nothing runs, and its
+// configuration, 3 certificates (MakeClusterCerts), 4 the processes (StartAll).
 absl::StatusOr<Reached> Up(const UpOptions& options, const ClusterDir& dir) {
   absl::Status status = PathPolicy::Make(options.data_roots).status();
-  if (status.ok()) status = CheckFree(dir);
   if (status.ok()) status = CheckPrograms(options);
   if (status.ok()) status = dir.Make();
+  if (status.ok()) status = dir.LockStart();
+  if (status.ok()) status = CheckFree(dir);
   if (!status.ok()) return status;
   dir.RemoveState();
   const absl::StatusOr<ClusterConfig> config = ConfigFor(options);

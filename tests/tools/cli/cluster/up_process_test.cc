@@ -168,6 +168,29 @@ TEST_CASE("of several that start one cluster at once, one does, and the others s
   CHECK(user.Strata("down").exit_code == 0);
 }
 
+TEST_CASE("down stops the cluster that is here, and gives the context before it back", "[up]") {
+  User user;
+  REQUIRE(user.Strata("context add prod --scheduler 127.0.0.1:9 --insecure").exit_code == 0);
+  const auto current = [&user] { return Ask(user, "context list")["current"]; };
+  user.Up("--servers 1 --workers 1");
+  CHECK(current() == "run");
+  const ProgramResult here = user.Strata("up --servers 1 --workers 1 --bin-dir bin");
+  CheckSays(here, 0, {"Stop: strata down\n"});
+  CHECK(current() == "strata-run");
+  // The other one is the last of `up` again.
+  REQUIRE(user.Strata("context use run").exit_code == 0);
+  const Json first = Ask(user, "down");
+  CHECK(first["dir"] == user.Path("strata-run"));
+  CHECK(current() == "run");
+  const Json second = Ask(user, "down");
+  CHECK(second["dir"] == user.Path("run"));
+  CHECK(current() == "prod");
+  const ProgramResult again = user.Strata("up --dir run --servers 1 --workers 1 --bin-dir bin");
+  CheckSays(again, 0, {absl::StrCat("Stop: strata down --dir ", user.Path("run"), "\n")});
+  CHECK(user.Strata("down").exit_code == 0);
+  CHECK(current() == "prod");
+}
+
 TEST_CASE("a scheduler whose folder is removed acknowledges nothing, and goes on when it is back",
           "[up]") {
   User user;

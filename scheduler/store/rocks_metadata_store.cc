@@ -82,9 +82,13 @@ rocksdb::Options StoreOptions() {
   return options;
 }
 
+// What has no room meanwhile: a store that is open tries again, a process that starts ends.
+constexpr char kGoesOn[] = "the store goes on by itself then";
+constexpr char kStartAgain[] = "no scheduler starts before; start it again then";
+
 // Takes kRoomBytes of disk and gives them back. Where there is no such room the store is left
 // closed: each attempt to open it would leave files behind.
-absl::Status CheckRoom(const std::string& directory) {
+absl::Status CheckRoom(const std::string& directory, const char* then) {
   const std::string path = directory + "/room.tmp";
   FileSystem& files = FileSystem::Kernel();
   const int file = files.Open(path, O_WRONLY | O_CREAT | O_TRUNC);
@@ -92,22 +96,72 @@ absl::Status CheckRoom(const std::string& directory) {
   if (file >= 0) files.Close(file);
   files.Remove(path);
   if (error != ENOSPC && error != EDQUOT) return absl::OkStatus();  // others: as opening meets them
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "metadata store in ", directory, ": ", std::strerror(error), "; nothing is lost. Free ",
-      kRoomBytes >> 20, " MiB of that disk: the store goes on by itself then"));
+  return absl::ResourceExhaustedError(absl::StrCat("metadata store in ", directory, ": ",
+                                                   std::strerror(error), "; nothing is lost. Free ",
+                                                   kRoomBytes >> 20, " MiB of that disk: ", then));
 }
+
+// Whether what lies in the folder is the store that was opened there: a file of it that RocksDB
+// makes once and never replaces is held open, so that no other gets its inode.
+class Place {
+ public:
+  explicit Place(std::string directory)
+      : directory_(std::move(directory)), path_(directory_ + "/IDENTITY") {}
+  ~Place() {
+    if (held()) files_.Close(fd_);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  bool held() const { return fd_ >= 0; }
+
+  absl::Status Hold() {
+    fd_ = files_.Open(path_, O_RDONLY);
+    if (held()) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("metadata store in ", directory_, ": ", std::strerror(-fd_), ": ", path_));
+  }
+
+  // NOT_FOUND: it is gone, or another is there.
+  absl::Status Check() {
+    FileInfo mine, there;
+    const int known = files_.Info(fd_, mine), looked = files_.Look(path_, there);
+    if (known == 0 && looked == 0 && mine.device == there.device && mine.inode == there.inode) {
+      return absl::OkStatus();
+    }
+    return Gone(path_);
+  }
+
+  absl::Status Gone(const std::string& file) const {
+    return absl::NotFoundError(absl::StrCat(
+        "metadata store in ", directory_, ": ", file,
+        " was removed or moved while the store was open, and nobody would find what it records; "
+        "move the folder back, or stop the scheduler, put the folder back from a copy, and start "
+        "it with --restored"));
+  }
+
+ private:
+  FileSystem& files_ = FileSystem::Kernel();
+  const std::string directory_, path_;
+  int fd_ = -1;
+};
 
 // An append that fails closes the database, and the next opens it again: RocksDB after an error of
 // its disk takes no more writes, or worse, lets them wait.
 class RocksMetadataStore : public MetadataStore {
  public:
-  explicit RocksMetadataStore(std::string directory) : directory_(std::move(directory)) {}
+  explicit RocksMetadataStore(const std::string& directory)
+      : directory_(directory), place_(directory) {}
 
+  // Where it was open before no other is begun in its place.
   absl::Status Open() {
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status s = rocksdb::DB::Open(StoreOptions(), directory_, &db);
-    if (s.ok()) db_.reset(db);
-    return ToStatus(s, directory_);
+    rocksdb::Options options = StoreOptions();
+    options.create_if_missing = !place_.held();
+    const rocksdb::Status s = rocksdb::DB::Open(options, directory_, &db);
+    if (!s.ok()) return ToStatus(s, directory_);
+    db_.reset(db);
+    return place_.held() ? absl::OkStatus() : place_.Hold();
   }
 
   absl::Status Append(const std::vector<MetadataChange>& batch) override {
@@ -117,9 +171,10 @@ class RocksMetadataStore : public MetadataStore {
           change.value ? writes.Put(change.key, *change.value) : writes.Delete(change.key);
       if (!s.ok()) return ToStatus(s, directory_);
     }
-    absl::Status s = Write(writes);
+    absl::Status s = CheckThere();
+    if (s.ok()) s = Write(writes);
     // Opened anew, it has nothing to flush, and takes the batch if there is room.
-    if (!s.ok() && db_ == nullptr) s = CheckRoom(directory_);
+    if (!s.ok() && !absl::IsNotFound(s) && db_ == nullptr) s = CheckRoom(directory_, kGoesOn);
     if (s.ok() && db_ == nullptr) s = Write(writes);
     Say(s);
     return s;
@@ -140,9 +195,19 @@ class RocksMetadataStore : public MetadataStore {
   }
 
  private:
+  // NOT_FOUND: what is appended would not be found at the next start.
+  absl::Status CheckThere() {
+    absl::Status s = place_.Check();
+    if (!s.ok() || db_ == nullptr) return s;
+    std::unique_ptr<rocksdb::LogFile> log;
+    const rocksdb::Status found = db_->GetCurrentWalFile(&log);
+    if (found.ok()) return s;
+    return place_.Gone(absl::StrCat("its log (", found.ToString(), ")"));
+  }
+
   absl::Status Write(rocksdb::WriteBatch& writes) {
     if (db_ == nullptr) {
-      absl::Status s = CheckRoom(directory_);
+      absl::Status s = CheckRoom(directory_, kGoesOn);
       if (s.ok()) s = Open();
       if (!s.ok()) return s;
     }
@@ -163,6 +228,7 @@ class RocksMetadataStore : public MetadataStore {
   }
 
   const std::string directory_;
+  Place place_;
   std::unique_ptr<rocksdb::DB> db_;  // null: closed after an error
   bool failing_ = false;
 };
@@ -176,7 +242,7 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> OpenRocksMetadataStore(
     return made == -EACCES ? absl::PermissionDeniedError(text) : absl::InternalError(text);
   }
   auto store = std::make_unique<RocksMetadataStore>(directory);
-  if (absl::Status s = CheckRoom(directory); !s.ok()) return s;
+  if (absl::Status s = CheckRoom(directory, kStartAgain); !s.ok()) return s;
   if (absl::Status s = store->Open(); !s.ok()) return s;
   return store;
 }

@@ -16,7 +16,11 @@ namespace strata::scheduler {
 // directory.
 //
 // A disk without room: Append (and opening) is RESOURCE_EXHAUSTED, names directory and remedy, and
-// changes nothing; once there is room (8 MiB) the same Append succeeds. No call waits for room.
+// changes nothing; once there is room (8 MiB) the same Append succeeds, and so does another start.
+// No call waits for room.
+// A directory that was removed, emptied or moved while it is open, or has another store: Append is
+// NOT_FOUND and changes nothing, since nobody would find it; once it is back the same Append
+// succeeds.
 // Read is UNAVAILABLE between a failed Append and the next that succeeds.
 absl::StatusOr<std::unique_ptr<MetadataStore>> OpenRocksMetadataStore(const std::string& directory);
 

@@ -116,8 +116,7 @@ ProgramResult User::Interrupted(const std::string& arguments, const std::string&
   return result;
 }
 
-ProgramResult User::Up(const std::string& arguments) {
-  const std::string programs = " --bin-dir bin";
+void User::LinkPrograms() {
   std::filesystem::create_directory(Path("bin"));
   for (const char* role : {"scheduler", "server", "worker"}) {
     const std::string program = std::string("strata-") + role;
@@ -125,7 +124,11 @@ ProgramResult User::Up(const std::string& arguments) {
                                     Path("bin/" + program));
   }
   up_ = true;
-  ProgramResult r = Strata("up --dir run " + arguments + programs);
+}
+
+ProgramResult User::Up(const std::string& arguments) {
+  LinkPrograms();
+  ProgramResult r = Strata("up --dir run " + arguments + " --bin-dir bin");
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
   return r;

@@ -45,6 +45,8 @@ class User {
   ProgramResult Interrupted(const std::string& arguments, const std::string& marker,
                             const std::function<void(const User&, pid_t)>& then) const;
 
+  // Makes the folder `bin` for `up --bin-dir bin`; a cluster in `run` is ended with this.
+  void LinkPrograms();
   // `strata up` in the folder: one server, two workers, unless told otherwise. It must succeed.
   ProgramResult Up(const std::string& arguments = "--servers 1 --workers 2");
   // Process id of a process of `up`, as in "scheduler".

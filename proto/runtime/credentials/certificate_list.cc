@@ -148,6 +148,25 @@ absl::StatusOr<CertificateList> ListCertificates(const std::string& folder, File
   return list;
 }
 
+std::vector<absl::Status> Expired(const CertificateList& list, const std::string& folder,
+                                  absl::Time now) {
+  std::vector<absl::Status> expired;
+  const AuthorityCertificate& ca = list.authority;
+  if (ca.facts.valid.until <= now) {
+    expired.push_back(absl::FailedPreconditionError(
+        absl::StrCat(ca.file, ": CA ", Describe(ca.facts), ": it has expired and signs no more; ",
+                     NewAuthorityBeside(folder, ca.cluster))));
+  }
+  for (const ListedCertificate& each : list.certificates) {
+    const IdentityCertificate& c = each.certificate;
+    if (each.revoked || c.facts.valid.until > now) continue;
+    expired.push_back(absl::FailedPreconditionError(absl::StrCat(
+        c.file, ": certificate of ", Describe(c.facts), ": it has expired; renew it: strata certs ",
+        "renew ", WhoseIn(folder, c.identity.role, c.identity.name))));
+  }
+  return expired;
+}
+
 absl::StatusOr<RevokedNow> RevokeCertificates(const std::string& folder, Role role,
                                               const std::string& name, const std::string& serial,
                                               absl::Time now, FileSystem& files) {

@@ -29,6 +29,11 @@ struct CertificateList {
 absl::StatusOr<CertificateList> ListCertificates(const std::string& folder,
                                                  FileSystem& files = FileSystem::Kernel());
 
+// What has expired and counts otherwise: the CA that signs, and certificates that were not revoked.
+// Each names its file and what to do. FAILED_PRECONDITION.
+std::vector<absl::Status> Expired(const CertificateList& list, const std::string& folder,
+                                  absl::Time now);
+
 struct RevokedNow {
   std::vector<std::string> serials;          // revoked by this call
   std::vector<std::string> revoked_earlier;  // and before it

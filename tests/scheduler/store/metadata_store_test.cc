@@ -88,6 +88,73 @@ TEST_CASE("a path that cannot be a folder is an error that names it", "[schedule
   REQUIRE(std::string(store.status().message()).find(folder.path()) != std::string::npos);
 }
 
+// Whoever is told "recorded" finds it there at the next start. `lose` makes that impossible.
+void CheckNotRecordedAfter(const char* how, const std::function<void(const std::string&)>& lose) {
+  INFO(how);
+  TempFolder folder;
+  const std::string directory = folder.path() + "/dir/metadata";
+  auto store = OpenRocksMetadataStore(directory);
+  REQUIRE(store.ok());
+  REQUIRE((*store)->Append({{"a", "1"}}).ok());
+  lose(directory);
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status s = (*store)->Append({{"b", "2"}});
+    INFO(s);
+    CHECK(absl::IsNotFound(s));
+    for (const char* part : {directory.c_str(), "removed or moved", "--restored"}) {
+      INFO(part);
+      CHECK(std::string(s.message()).find(part) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("nothing is recorded where nobody would find it", "[scheduler][store]") {
+  CheckNotRecordedAfter("rm -rf DIR", [](const std::string& directory) {
+    const auto above = std::filesystem::path(directory).parent_path();
+    std::filesystem::remove_all(above);
+    CHECK_FALSE(std::filesystem::exists(above));
+  });
+  CheckNotRecordedAfter(
+      "rm -rf DIR/*", [](const std::string& directory) { std::filesystem::remove_all(directory); });
+  CheckNotRecordedAfter("rm -rf DIR/metadata/*", [](const std::string& directory) {
+    for (const auto& each : std::filesystem::directory_iterator(directory)) {
+      std::filesystem::remove(each.path());
+    }
+  });
+  CheckNotRecordedAfter("rm DIR/metadata/*.log", [](const std::string& directory) {
+    for (const auto& each : std::filesystem::directory_iterator(directory)) {
+      if (each.path().extension() == ".log") std::filesystem::remove(each.path());
+    }
+  });
+  CheckNotRecordedAfter("another store in its place", [](const std::string& directory) {
+    const std::string beside = directory + "-other";
+    auto other = OpenRocksMetadataStore(beside);
+    REQUIRE(other.ok());
+    REQUIRE((*other)->Append({{"c", "3"}}).ok());
+    std::filesystem::remove_all(directory);
+    std::filesystem::rename(beside, directory);
+  });
+}
+
+TEST_CASE("a store whose folder was moved away goes on when it is back", "[scheduler][store]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/metadata", away = folder.path() + "/away";
+  auto store = OpenRocksMetadataStore(directory);
+  REQUIRE(store.ok());
+  REQUIRE((*store)->Append({{"a", "1"}}).ok());
+  std::filesystem::rename(directory, away);
+  CHECK(absl::IsNotFound((*store)->Append({{"b", "2"}})));
+  CHECK_FALSE(std::filesystem::exists(directory));
+  std::filesystem::rename(away, directory);
+  const absl::Status again = (*store)->Append({{"c", "3"}});
+  INFO(again);
+  CHECK(again.ok());
+  store->reset();
+  store = OpenRocksMetadataStore(directory);
+  REQUIRE(store.ok());
+  CHECK(*(*store)->Read() == Records{{"a", "1"}, {"c", "3"}});
+}
+
 std::string Value(int i) {
   std::string value(60'000, static_cast<char>('a' + i % 26));
   value.replace(0, 8, std::to_string(10'000'000 + i));
@@ -128,16 +195,19 @@ TEST_CASE("a full disk is told with its remedy, loses nothing, and is over with 
       REQUIRE(absl::IsResourceExhausted(s));
       REQUIRE(std::string(s.message()).find(directory) != std::string::npos);
       REQUIRE(std::string(s.message()).find("Free 8 MiB") != std::string::npos);
+      REQUIRE(std::string(s.message()).find("by itself") != std::string::npos);
       ++failures;
     }
     REQUIRE(failures == 20);
-    // A scheduler that starts now says the same.
+    // A scheduler that starts now says what it takes to start.
     if (round == 2) {
       store->reset();
       const absl::Status closed = OpenRocksMetadataStore(directory).status();
       INFO(closed);
       REQUIRE(absl::IsResourceExhausted(closed));
       REQUIRE(std::string(closed.message()).find("Free 8 MiB") != std::string::npos);
+      REQUIRE(std::string(closed.message()).find("start it again") != std::string::npos);
+      REQUIRE(std::string(closed.message()).find("by itself") == std::string::npos);
       disk.Free();
       store = OpenRocksMetadataStore(directory);
       REQUIRE(store.ok());

@@ -169,6 +169,11 @@ std::string Quality(const JobStatus& s) {
   return auc ? absl::StrFormat("%.4f", *auc) : "-";
 }
 
+// The time of day here.
+std::string ClockText(int64_t unix_ms) {
+  return absl::FormatTime("%H:%M:%S", absl::FromUnixMillis(unix_ms), absl::LocalTimeZone());
+}
+
 }  // namespace
 
 bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
@@ -334,15 +339,17 @@ std::string JobDetails(const JobStatus& s) {
   if (s.checkpoint_bytes() > 0) {
     absl::StrAppend(&text, "  a checkpoint is being written: ", CheckpointText(s), "\n");
   }
+  const bool done = s.state() == SUCCEEDED || s.state() == CANCELLED;
+  if (done && !s.conditions().empty()) {
+    absl::StrAppend(&text, "  what happened until it ended; nothing of it is to be done now:\n");
+  }
   for (const JobCondition& c : s.conditions()) {
-    absl::StrAppend(&text, "  ", c.reason(), ": ", c.message(), "\n");
+    absl::StrAppend(&text, "  at ", ClockText(c.time_unix_ms()), " ", c.reason(), ": ", c.message(),
+                    "\n");
   }
   for (const Concern& c : s.concerns()) {
-    const absl::Time since = absl::FromUnixMillis(c.since_unix_ms());
-    absl::StrAppend(&text, "  now, since ",
-                    absl::FormatTime("%H:%M:%S", since, absl::LocalTimeZone()), ": ", c.reason(),
-                    " ", c.who(), ": ", c.known_by(), c.remedy().empty() ? "" : "; ", c.remedy(),
-                    "\n");
+    absl::StrAppend(&text, "  now, since ", ClockText(c.since_unix_ms()), ": ", c.reason(), " ",
+                    c.who(), ": ", c.known_by(), c.remedy().empty() ? "" : "; ", c.remedy(), "\n");
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -138,8 +139,11 @@ ExitCode RunCertsRevoke(const CertsRevokeOptions& options) {
 
 ExitCode RunCertsShow(const CertsShowOptions& options) {
   const absl::Time now = Clock::Real()->Now();
-  const auto list = ListCertificates(options.dir);
+  auto list = ListCertificates(options.dir);
   if (!list.ok()) return ReportError(list.status());
+  for (absl::Status& each : Expired(*list, options.dir, now)) {
+    list->problems.push_back(std::move(each));
+  }
   if (options.json) {
     PrintLine(CertificatesJson(*list, now));
   } else {

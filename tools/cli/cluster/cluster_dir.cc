@@ -31,6 +31,15 @@ absl::StatusOr<Json> ReadJson(const std::string& path) {
   return json;
 }
 
+// Kept until the process ends. ALREADY_EXISTS with that text: another process has it.
+absl::Status LockFile(const std::string& path, const std::string& taken) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) return FileError(path, errno);
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  close(file);
+  return absl::AlreadyExistsError(taken);
+}
+
 }  // namespace
 
 ClusterDir::ClusterDir(const std::string& dir) {
@@ -62,14 +71,16 @@ absl::Status ClusterDir::Make() const {
 }
 
 absl::Status ClusterDir::Lock() const {
-  const std::string path = path_ + "/lock";
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return FileError(path, errno);
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();  // kept until the process ends
-  close(file);
-  return absl::AlreadyExistsError(absl::StrCat("a cluster is running in ", path_,
-                                               "; stop it with 'strata down --dir ", path_,
-                                               "', or give another --dir"));
+  return LockFile(path_ + "/lock", absl::StrCat("a cluster is running in ", path_,
+                                                "; stop it with 'strata down --dir ", path_,
+                                                "', or give another --dir"));
+}
+
+absl::Status ClusterDir::LockStart() const {
+  return LockFile(path_ + "/starting",
+                  absl::StrCat("a cluster is starting in ", path_,
+                               "; wait until the other 'strata up' has ended, or give another "
+                               "--dir"));
 }
 
 bool ClusterDir::IsLocked() const {

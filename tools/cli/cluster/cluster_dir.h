@@ -1,6 +1,7 @@
 // What `strata up` keeps under its folder:
 //   cluster.json        how many of what, and where the programs are (written by up)
 //   state.json          which processes run (written by the supervisor on each change)
+//   starting            held by the `up` that starts it
 //   lock                held by the supervisor as long as it lives
 //   logs/NAME.log       what each process says; supervisor.log too
 //   pids/NAME.pid       its process number
@@ -64,6 +65,8 @@ class ClusterDir {
   // Locks against a second cluster in this folder until the process ends.
   // ALREADY_EXISTS: it is held.
   absl::Status Lock() const;
+  // The same against another `strata up` in this folder, from before it changes anything there.
+  absl::Status LockStart() const;
   // Whether a supervisor holds the lock now.
   bool IsLocked() const;
 

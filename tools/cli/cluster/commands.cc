@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/credentials/certs_command.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/process_tls.h"
@@ -45,10 +46,27 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 // A process that had to be started this often will not come up by waiting.
 constexpr uint32_t kRestartsBeforeGivingUp = 4;
 
+// That of `up` without --dir.
+ClusterDir DefaultDir() { return ClusterDir("./strata-run"); }
+
+bool Runs(const ClusterDir& dir) {
+  const absl::StatusOr<ClusterState> state = dir.ReadState();
+  if (!state.ok()) return false;
+  return IsRunning(state->supervisor) ||
+         std::any_of(state->processes.begin(), state->processes.end(),
+                     [](const ProcessState& p) { return IsRunning(p.id); });
+}
+
+// Without --dir the cluster that runs here counts before the one that was started last.
 std::string FolderOf(const std::string& given) {
   if (!given.empty()) return ClusterDir(given).path();
+  if (Runs(DefaultDir())) return DefaultDir().path();
   const std::string folder = FolderOfContext();
-  return folder.empty() ? ClusterDir("./strata-run").path() : folder;
+  return folder.empty() ? DefaultDir().path() : folder;
+}
+
+std::string DownCommand(const ClusterDir& dir) {
+  return absl::StrCat("strata down", dir.path() == DefaultDir().path() ? "" : InFolder(dir.path()));
 }
 
 // A cluster that is down has no name.
@@ -167,12 +185,7 @@ absl::StatusOr<std::string> Absolute(const std::string& path) {
 }
 
 absl::Status CheckFree(const ClusterDir& dir) {
-  absl::StatusOr<ClusterState> old = dir.ReadState();
-  bool runs = dir.IsLocked();
-  if (old.ok()) {
-    for (const ProcessState& p : old->processes) runs = runs || IsRunning(p.id);
-  }
-  if (!runs) return absl::OkStatus();
+  if (!dir.IsLocked() && !Runs(dir)) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat("a cluster is running in ", dir.path(),
                                                "; stop it with 'strata down --dir ", dir.path(),
                                                "', or give another --dir"));
@@ -229,13 +242,14 @@ absl::StatusOr<Reached> StartAll(const ClusterDir& dir, const UpOptions& options
   return cluster.status();
 }
 
-// Steps: 1 nothing runs there and nothing is missing, 2 the folder and its configuration,
-// 3 certificates (MakeClusterCerts), 4 the processes (StartAll).
+// Steps: 1 nothing is missing, 2 the folder, where nobody else starts one and nothing runs, and its
+// configuration, 3 certificates (MakeClusterCerts), 4 the processes (StartAll).
 absl::StatusOr<Reached> Up(const UpOptions& options, const ClusterDir& dir) {
   absl::Status status = PathPolicy::Make(options.data_roots).status();
-  if (status.ok()) status = CheckFree(dir);
   if (status.ok()) status = CheckPrograms(options);
   if (status.ok()) status = dir.Make();
+  if (status.ok()) status = dir.LockStart();
+  if (status.ok()) status = CheckFree(dir);
   if (!status.ok()) return status;
   dir.RemoveState();
   const absl::StatusOr<ClusterConfig> config = ConfigFor(options);
@@ -292,8 +306,8 @@ ExitCode RunUp(const UpOptions& options) {
   std::printf("%s%s", ClusterTable(up->cluster).c_str(), security.c_str());
   std::fprintf(stderr,
                "The cluster is up: scheduler %s, everything in %s.\n"
-               "Submit a job: strata submit -f job.yaml --wait   Stop: strata down\n",
-               scheduler.c_str(), dir.path().c_str());
+               "Submit a job: strata submit -f job.yaml --wait   Stop: %s\n",
+               scheduler.c_str(), dir.path().c_str(), DownCommand(dir).c_str());
   return kExitOk;
 }
 

@@ -44,9 +44,8 @@ absl::StatusOr<ChosenCluster> ChooseCluster(const ClusterOptions& given) {
   if (given.scheduler.empty()) {
     chosen = FromContext(given);
     if (!chosen.ok()) return chosen;
-  } else if (given.scheduler.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--scheduler ", given.scheduler, ": expects HOST:PORT, as in 127.0.0.1:7400"));
+  } else if (absl::Status s = CheckSchedulerAddress(given.scheduler); !s.ok()) {
+    return absl::Status(s.code(), absl::StrCat("--", s.message()));
   }
   if (!given.certs.empty()) chosen->certs = given.certs;
   if (given.insecure) chosen->certs.clear();

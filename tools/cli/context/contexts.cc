@@ -14,24 +14,6 @@
 namespace strata {
 namespace {
 
-absl::Status CheckAddress(const std::string& address) {
-  for (const char c : address) {
-    if (absl::ascii_isgraph(static_cast<unsigned char>(c))) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("scheduler: address \"", ShownText(address),
-                     "\" has a blank or a control character; expected host:port"));
-  }
-  const auto parsed = ParseHostPort(address);
-  if (!parsed.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("scheduler: ", parsed.status().message()));
-  }
-  if (parsed->port == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scheduler: address \"", address, "\" has port 0, where nobody listens"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckFolder(absl::string_view field, const std::string& folder) {
   if (folder.empty() || std::filesystem::path(folder).is_absolute()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -46,7 +28,7 @@ absl::Status NoSuchContext(absl::string_view name, const Contexts& contexts) {
 
 absl::Status CheckContext(const Context& context) {
   if (absl::Status s = CheckIdentityName(context.name); !s.ok()) return s;
-  if (absl::Status s = CheckAddress(context.scheduler); !s.ok()) return s;
+  if (absl::Status s = CheckSchedulerAddress(context.scheduler); !s.ok()) return s;
   if (absl::Status s = CheckFolder("certs", context.certs); !s.ok()) return s;
   return CheckFolder("folder", context.folder);
 }
@@ -65,7 +47,35 @@ std::string NameFor(const std::string& folder) {
   return name.empty() ? "local" : name;
 }
 
+// The name becomes the current one, for as long as it is there.
+void TakeOver(const std::string& name, Contexts& contexts) {
+  std::erase(contexts.before, name);
+  if (!contexts.current.empty() && contexts.current != name) {
+    std::erase(contexts.before, contexts.current);
+    contexts.before.push_back(contexts.current);
+  }
+  contexts.current = name;
+}
+
 }  // namespace
+
+absl::Status CheckSchedulerAddress(const std::string& address) {
+  for (const char c : address) {
+    if (absl::ascii_isgraph(static_cast<unsigned char>(c))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("scheduler: address \"", ShownText(address),
+                     "\" has a blank or a control character; expected host:port"));
+  }
+  const auto parsed = ParseHostPort(address);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("scheduler: ", parsed.status().message()));
+  }
+  if (parsed->port == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scheduler: address \"", address, "\" has port 0, where nobody listens"));
+  }
+  return absl::OkStatus();
+}
 
 const Context* FindContext(const Contexts& contexts, absl::string_view name) {
   for (const Context& c : contexts.all) {
@@ -95,12 +105,14 @@ absl::Status AddContext(Context context, Contexts& contexts) {
 absl::Status UseContext(absl::string_view name, Contexts& contexts) {
   if (FindContext(contexts, name) == nullptr) return NoSuchContext(name, contexts);
   contexts.current = std::string(name);
+  std::erase(contexts.before, contexts.current);
   return absl::OkStatus();
 }
 
 absl::Status RemoveContext(absl::string_view name, Contexts& contexts) {
   if (FindContext(contexts, name) == nullptr) return NoSuchContext(name, contexts);
   std::erase_if(contexts.all, [&](const Context& c) { return c.name == name; });
+  std::erase(contexts.before, name);
   if (contexts.current == name) contexts.current.clear();
   return absl::OkStatus();
 }
@@ -118,10 +130,10 @@ absl::Status UseContextOfFolder(const std::string& folder, const std::string& sc
     if (c.folder != folder) continue;
     c.scheduler = scheduler;
     c.certs = certs;
-    contexts.current = c.name;
+    TakeOver(c.name, contexts);
     return absl::OkStatus();
   }
-  contexts.current = made.name;
+  TakeOver(made.name, contexts);
   contexts.all.push_back(std::move(made));
   return absl::OkStatus();
 }
@@ -132,10 +144,18 @@ bool HasContextOfFolder(const Contexts& contexts, absl::string_view folder) {
 }
 
 void RemoveContextOfFolder(absl::string_view folder, Contexts& contexts) {
+  bool was_current = false;
   for (const Context& c : contexts.all) {
-    if (c.folder == folder && c.name == contexts.current) contexts.current.clear();
+    if (c.folder != folder) continue;
+    std::erase(contexts.before, c.name);
+    was_current = was_current || c.name == contexts.current;
   }
   std::erase_if(contexts.all, [&](const Context& c) { return c.folder == folder; });
+  if (!was_current) return;
+  contexts.current.clear();
+  if (contexts.before.empty()) return;
+  contexts.current = contexts.before.back();
+  contexts.before.pop_back();
 }
 
 }  // namespace strata

@@ -24,9 +24,14 @@ struct Context {
 struct Contexts {
   std::string current;       // name of the one that counts where none is named; empty: none does
   std::vector<Context> all;  // no two of a name
+  // Names of those that were current when a cluster of `strata up` took over, the last one last.
+  std::vector<std::string> before;
 
   friend bool operator==(const Contexts&, const Contexts&) = default;
 };
+
+// INVALID_ARGUMENT: it is no host:port that a scheduler can have; the text begins "scheduler:".
+absl::Status CheckSchedulerAddress(const std::string& address);
 
 // Null: there is none of that name.
 const Context* FindContext(const Contexts& contexts, absl::string_view name);
@@ -45,11 +50,13 @@ absl::Status RemoveContext(absl::string_view name, Contexts& contexts);
 // The context of the cluster that `strata up` started in a folder becomes the current one: the one
 // that has the folder gets the address and the certificates; else a new one is made, and named
 // after the last part of the folder's path, with a number behind it where that is taken.
-// INVALID_ARGUMENT: address or folder is none.
+// The one that was current is so again when that context goes. INVALID_ARGUMENT: address or folder
+// is none.
 absl::Status UseContextOfFolder(const std::string& folder, const std::string& scheduler,
                                 const std::string& certs, Contexts& contexts);
 bool HasContextOfFolder(const Contexts& contexts, absl::string_view folder);
-// Nothing has that folder: nothing happens.
+// Where it was the current one, the one before it is afterwards. Nothing has that folder: nothing
+// happens.
 void RemoveContextOfFolder(absl::string_view folder, Contexts& contexts);
 
 // INVALID_ARGUMENT says line, field and remedy; `file` is what messages call it. An empty text has

@@ -16,7 +16,7 @@ namespace {
 using Fields = std::vector<std::string>;
 
 const Fields& FieldsOfFile() {
-  static const Fields fields = {"current", "contexts"};
+  static const Fields fields = {"current", "before", "contexts"};
   return fields;
 }
 const Fields& FieldsOfContext() {
@@ -43,13 +43,11 @@ class Reader {
         if (s = ReadContext(list[i], absl::StrCat("contexts[", i, "]"), read); !s.ok()) return s;
       }
     }
+    if (s = ReadBefore(root["before"], read); !s.ok()) return s;
     if (read.current.empty() || FindContext(std::as_const(read), read.current) != nullptr) {
       return read;
     }
-    return Wrong(
-        root["current"],
-        absl::StrCat("current: there is no context '", ShownText(read.current),
-                     "'; there are: ", ContextNames(read), "; name one or remove the line"));
+    return NoSuch(root["current"], "current", read.current, read);
   }
 
  private:
@@ -58,6 +56,31 @@ class Reader {
     return absl::InvalidArgumentError(absl::StrCat(
         file_, mark.is_null() ? "" : absl::StrCat(":", mark.line + 1, ":", mark.column + 1), ": ",
         what));
+  }
+
+  absl::Status NoSuch(const YAML::Node& node, absl::string_view place, const std::string& name,
+                      const Contexts& read) const {
+    return Wrong(
+        node, absl::StrCat(place, ": there is no context '", ShownText(name),
+                           "'; there are: ", ContextNames(read), "; name one or remove the line"));
+  }
+
+  // After the contexts.
+  absl::Status ReadBefore(const YAML::Node& list, Contexts& read) const {
+    if (!list) return absl::OkStatus();
+    if (!list.IsSequence()) {
+      return Wrong(list, "before: is no list; write each name as '- NAME', or remove the line");
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string place = absl::StrCat("before[", i, "]");
+      if (!list[i].IsScalar()) return Wrong(list[i], absl::StrCat(place, ": is no name"));
+      const std::string& name = list[i].Scalar();
+      if (FindContext(std::as_const(read), name) == nullptr) {
+        return NoSuch(list[i], place, name, read);
+      }
+      read.before.push_back(name);
+    }
+    return absl::OkStatus();
   }
 
   // It is a mapping of these fields, each once.
@@ -138,6 +161,11 @@ std::string Emitted(const Contexts& contexts) {
   YAML::Emitter out;
   out << YAML::BeginMap;
   EmitText(out, "current", contexts.current);
+  if (!contexts.before.empty()) {
+    out << YAML::Key << "before" << YAML::Value << YAML::BeginSeq;
+    for (const std::string& name : contexts.before) out << YAML::DoubleQuoted << name;
+    out << YAML::EndSeq;
+  }
   out << YAML::Key << "contexts" << YAML::Value << YAML::BeginSeq;
   for (const Context& c : contexts.all) {
     out << YAML::BeginMap;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/base/progress.h"
@@ -57,6 +58,33 @@ TEST_CASE("what does not exist is null, and bytes that are no text do not stop i
   CHECK(json["modelHash"].is_null());
   CHECK(json["trainingLoss"].is_null());
   CHECK(json["error"] == "train.tsv:3:1: label 'x'");
+}
+
+TEST_CASE("what happened to a job has its time, and asks for nothing once it ended well",
+          "[job_text]") {
+  JobStatus s = Finished();
+  JobCondition* c = s.add_conditions();
+  c->set_reason("ServerLost");
+  c->set_message("server alpha; start it again");
+  c->set_time_unix_ms(1'700'000'000'000);
+  const std::string at =
+      absl::FormatTime("%H:%M:%S", absl::FromUnixMillis(c->time_unix_ms()), absl::LocalTimeZone());
+  const std::string line = "  at " + at + " ServerLost: server alpha; start it again\n";
+  const std::string over = "nothing of it is to be done now:\n";
+  for (const JobState state : {SUCCEEDED, CANCELLED}) {
+    s.set_state(state);
+    INFO(JobDetails(s));
+    CHECK(JobDetails(s).find(over + line) != std::string::npos);
+  }
+  for (const JobState state : {PENDING, RUNNING, FAILED}) {
+    s.set_state(state);
+    INFO(JobDetails(s));
+    CHECK(JobDetails(s).find(line) != std::string::npos);
+    CHECK(JobDetails(s).find(over) == std::string::npos);
+  }
+  s.set_state(SUCCEEDED);
+  s.clear_conditions();
+  CHECK(JobDetails(s).find(over) == std::string::npos);
 }
 
 TEST_CASE("a rate that was measured is that of training alone", "[job_text]") {

@@ -14,6 +14,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/credentials/authority_files.h"
+#include "proto/runtime/credentials/certificate_list.h"
+#include "proto/runtime/credentials/identity.h"
+#include "proto/runtime/credentials/identity_files.h"
 #include "tests/bad_input/user.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
@@ -180,6 +187,34 @@ TEST_CASE("every command refuses a folder whose list is missing", "[certs]") {
   const Json list = Ask(user, "show");
   CHECK(list["certificates"].size() == 1);
   CHECK(list["authority"]["alsoTrusted"].empty());
+}
+
+TEST_CASE("what has expired is a problem, unless it was revoked", "[certs]") {
+  const User user;
+  const absl::Time past = absl::Now() - absl::Hours(24 * 50);
+  const std::string dir = user.Path("strata-certs");
+  REQUIRE(InitAuthority(dir, *ClusterId::Parse(kCluster), 100, past).ok());
+  const auto issue = [&](const char* name, int days) {
+    REQUIRE(IssueIdentity(dir, {.role = Role::kServer, .name = name, .days = days}, past).ok());
+  };
+  issue("alpha", 40);
+  issue("beta", 90);
+  issue("gamma", 40);
+  REQUIRE(RevokeCertificates(dir, Role::kServer, "gamma", "", past).ok());
+  const ProgramResult shown = user.Strata("certs show");
+  CheckSays(shown, 1,
+            {"server/alpha/current/tls.crt", "it has expired", "strata certs renew server alpha"});
+  CHECK(shown.err.find('\n') == shown.err.size() - 1);
+  const ProgramResult json = user.Strata("certs show --json");
+  CHECK(json.exit_code == 1);
+  CHECK(Json::parse(json.out)["problems"].size() == 1);
+  CHECK(user.Strata("certs renew server alpha --days 10").exit_code == 0);
+  CHECK(Ask(user, "show")["problems"].empty());
+  // The CA, and what it says to do.
+  const std::string old = user.Path("old");
+  REQUIRE(InitAuthority(old, *ClusterId::Parse(kCluster), 10, past).ok());
+  CheckSays(user.Strata("certs show --dir old"), 1,
+            {"old/ca/ca.crt", "it has expired and signs no more", "strata certs init --cluster"});
 }
 
 TEST_CASE("a key that others may read, and a folder that is closed, are denied", "[certs]") {

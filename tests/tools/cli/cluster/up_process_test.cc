@@ -141,6 +141,71 @@ TEST_CASE("--insecure does without, and says so", "[up]") {
   CHECK(Ask(user, "status")["cluster"]["insecure"] == false);
 }
 
+TEST_CASE("of several that start one cluster at once, one does, and the others say so", "[up]") {
+  User user;
+  user.LinkPrograms();
+  const std::string up =
+      absl::StrCat("HOME='", user.folder(), "' XDG_CONFIG_HOME= '", ProgramPath("tools/cli/strata"),
+                   "' up --dir run --servers 1 --workers 1 --bin-dir bin");
+  const std::string each = absl::StrCat("(", up, " >out.$i 2>err.$i; echo $? >code.$i) & ");
+  const int status = std::system(
+      absl::StrCat("cd '", user.folder(), "' && for i in 1 2 3 4; do ", each, "done; wait")
+          .c_str());
+  REQUIRE(status == 0);
+  int started = 0;
+  for (int i = 1; i <= 4; ++i) {
+    const std::string code = user.Read(absl::StrCat("code.", i));
+    const std::string err = user.Read(absl::StrCat("err.", i));
+    INFO(err);
+    started += code == "0\n";
+    if (code == "0\n") continue;
+    CHECK(code == "2\n");
+    CHECK((absl::StrContains(err, "a cluster is starting in " + user.Path("run")) ||
+           absl::StrContains(err, "a cluster is running in " + user.Path("run"))));
+  }
+  CHECK(started == 1);
+  CHECK(Pids(user).size() == 2);
+  CHECK(user.Strata("down").exit_code == 0);
+}
+
+TEST_CASE("down stops the cluster that is here, and gives the context before it back", "[up]") {
+  User user;
+  REQUIRE(user.Strata("context add prod --scheduler 127.0.0.1:9 --insecure").exit_code == 0);
+  const auto current = [&user] { return Ask(user, "context list")["current"]; };
+  user.Up("--servers 1 --workers 1");
+  CHECK(current() == "run");
+  const ProgramResult here = user.Strata("up --servers 1 --workers 1 --bin-dir bin");
+  CheckSays(here, 0, {"Stop: strata down\n"});
+  CHECK(current() == "strata-run");
+  // The other one is the last of `up` again.
+  REQUIRE(user.Strata("context use run").exit_code == 0);
+  const Json first = Ask(user, "down");
+  CHECK(first["dir"] == user.Path("strata-run"));
+  CHECK(current() == "run");
+  const Json second = Ask(user, "down");
+  CHECK(second["dir"] == user.Path("run"));
+  CHECK(current() == "prod");
+  const ProgramResult again = user.Strata("up --dir run --servers 1 --workers 1 --bin-dir bin");
+  CheckSays(again, 0, {absl::StrCat("Stop: strata down --dir ", user.Path("run"), "\n")});
+  CHECK(user.Strata("down").exit_code == 0);
+  CHECK(current() == "prod");
+}
+
+TEST_CASE("a scheduler whose folder is removed acknowledges nothing, and goes on when it is back",
+          "[up]") {
+  User user;
+  user.Up("--servers 1 --workers 1");
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  fs::rename(user.Path("run/scheduler"), user.Path("away"));
+  CheckSays(user.Strata("submit -f job.yaml"), 3,
+            {"cannot record its state", user.Path("run/scheduler/metadata"), "removed or moved",
+             "--restored"});
+  // What it was asked for and has not told as done goes on then.
+  fs::rename(user.Path("away"), user.Path("run/scheduler"));
+  CheckSays(user.Strata("status job --watch"), 0, {"succeeded"});
+}
+
 TEST_CASE("a folder of an earlier version is refused with the command that mends it", "[up]") {
   User user;
   user.Up("--servers 1 --workers 1 --insecure");

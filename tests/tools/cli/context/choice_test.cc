@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/temp_folder.h"
 #include "tools/cli/base/options.h"
@@ -77,15 +78,30 @@ TEST_CASE("a --scheduler needs no file of contexts", "[choice]") {
   CHECK(FolderOfContext().empty());
 }
 
+TEST_CASE("a --scheduler that is no address is wrong usage", "[choice]") {
+  const Config config;
+  for (const char* wrong : {"host:99999", "host:0", "host", "host:", ":7400", "host:x", "a b:1"}) {
+    INFO(wrong);
+    const absl::Status s = ChooseCluster({.scheduler = wrong}).status();
+    INFO(s);
+    CHECK(absl::IsInvalidArgument(s));
+    CHECK(absl::StrContains(s.message(), "--scheduler: address \""));
+    CHECK(absl::StrContains(s.message(), wrong));
+  }
+  for (const char* right : {"[::1]:7400", "localhost:65535", "my-host:1"}) {
+    CHECK(Choose({.scheduler = right}).scheduler == right);
+  }
+}
+
 TEST_CASE("where no cluster is chosen the message says what to do", "[choice]") {
   const Config config;
   CHECK(ChooseCluster({}).status() ==
         absl::NotFoundError(
             "no cluster is known here; start one with 'strata up', or name one with --scheduler "
             "HOST:PORT, or for good with 'strata context add'"));
-  CHECK(
-      ChooseCluster({.scheduler = "localhost"}).status() ==
-      absl::InvalidArgumentError("--scheduler localhost: expects HOST:PORT, as in 127.0.0.1:7400"));
+  CHECK(ChooseCluster({.scheduler = "localhost"}).status() ==
+        absl::InvalidArgumentError("--scheduler: address \"localhost\" has no port; expected "
+                                   "host:port, as in 127.0.0.1:7000"));
   Fill();
   CHECK(ChooseCluster({.context = "pro"}).status() ==
         absl::NotFoundError("--context pro: there is no such context; there are: prod, here"));

@@ -108,8 +108,43 @@ TEST_CASE("a cluster of `up` gets a name of its own, and keeps it", "[contexts]"
   CHECK_FALSE(HasContextOfFolder(contexts, "/b/strata-run"));
   CHECK(contexts.current == "local");
   RemoveContextOfFolder("/", contexts);
-  CHECK(contexts.current.empty());
+  CHECK(contexts.current == "mein-Ordner");
   CHECK(FindContext(contexts, "prod") != nullptr);
+}
+
+TEST_CASE("who was current before a cluster of `up` is so again when it goes", "[contexts]") {
+  Contexts contexts = Two();
+  const auto up = [&](const std::string& folder) {
+    REQUIRE(UseContextOfFolder(folder, "127.0.0.1:1", "", contexts).ok());
+  };
+  const Contexts before = contexts;
+  up("/a");
+  up("/a");
+  RemoveContextOfFolder("/a", contexts);
+  CHECK(contexts == before);
+  // Of several the one before, whichever goes first.
+  up("/a");
+  up("/b");
+  up("/c");
+  RemoveContextOfFolder("/b", contexts);
+  CHECK(contexts.current == "c");
+  // What is written has it, too.
+  const auto text = ContextsText(contexts);
+  REQUIRE(text.ok());
+  REQUIRE(*ParseContexts(*text, "F") == contexts);
+  RemoveContextOfFolder("/c", contexts);
+  CHECK(contexts.current == "a");
+  RemoveContextOfFolder("/a", contexts);
+  CHECK(contexts == before);
+  // What is gone is not given back, and what a user chose stays.
+  up("/a");
+  REQUIRE(RemoveContext("prod", contexts).ok());
+  RemoveContextOfFolder("/a", contexts);
+  CHECK(contexts.current.empty());
+  up("/a");
+  REQUIRE(UseContext("here", contexts).ok());
+  RemoveContextOfFolder("/a", contexts);
+  CHECK(contexts.current == "here");
 }
 
 TEST_CASE("what is written is read again", "[contexts]") {
@@ -134,13 +169,15 @@ TEST_CASE("what is written is read again", "[contexts]") {
 }
 
 TEST_CASE("a text that is none is told by line and field", "[contexts]") {
+  CheckRefused("before: [a]\ncontexts:\n", {"F:1:10: before[0]: there is no context 'a'"});
+  CheckRefused("before: a\ncontexts:\n", {"F:1:9: before: is no list"});
   const std::string good = "contexts:\n  - name: a\n    scheduler: h:1\n    insecure: true\n";
   REQUIRE(ParseContexts(good, "F").ok());
   CheckRefused("contexts:\n  - name: a\n    schedular: h:1\n",
                {"F:3:5: contexts[0]: has no field 'schedular'; did you mean 'scheduler'?",
                 "fields are name, scheduler, certs, insecure, folder"});
   CheckRefused("clusters: []\n", {"F:1:1: the file: has no field 'clusters'; fields are current, "
-                                  "contexts"});
+                                  "before, contexts"});
   CheckRefused(absl::StrCat(good, "    name: b\n"), {"F:5:5: contexts[0]: has 'name' twice"});
   CheckRefused(absl::StrCat("current: b\n", good),
                {"F:1:10: current: there is no context 'b'; there are: a", "remove the line"});
@@ -158,7 +195,7 @@ TEST_CASE("a text that is none is told by line and field", "[contexts]") {
   CheckRefused("contexts: [{name: a, scheduler: h:1, certs: certs}]", {"no absolute path"});
   CheckRefused("contexts: {a: {}}", {"F:1:11: contexts: is no list"});
   CheckRefused("contexts: [a]", {"F:1:12: contexts[0]: is no mapping of name"});
-  CheckRefused("[a]", {"F:1:1: the file: is no mapping of current, contexts"});
+  CheckRefused("[a]", {"F:1:1: the file: is no mapping of current, before, contexts"});
   CheckRefused("contexts: [{[a]: b}]", {"has a field without a name"});
   CheckRefused("contexts: [\n", {"F:2:1: is no YAML", "mend the line"});
   CheckRefused("a: b: c\n", {"F:1:5: is no YAML"});

@@ -74,9 +74,16 @@ class DataService : public DataHandler {
     const wire::Header& header;
     std::span<const LaneNode> lanes = {};
     bool as_host = false;
+    std::span<const ShardId> shards = {};  // that it names
   };
+  using JobPtr = std::shared_ptr<ServerJob>;
+  // What a call means that names a server, or else shards; the job's shards may be those of several
+  // of its servers here. Null: nothing that is here.
+  absl::StatusOr<JobPtr> Meant(const wire::Header& header, std::span<const ShardId> shards) const;
   // The job that a call means, if the caller may make it.
-  absl::StatusOr<std::shared_ptr<ServerJob>> JobOf(const Caller& caller, const Said& said);
+  absl::StatusOr<JobPtr> JobOf(const Caller& caller, const Said& said);
+  // The same of a call that names no shards: all heads that are here, unless it names a server.
+  absl::StatusOr<std::vector<JobPtr>> JobsOf(const Caller& caller, const Said& said);
   void Pull(const Caller& caller, Buffer request, DataReply reply);
   void Push(const Caller& caller, Buffer request, DataReply reply);
   void Prefetch(const Caller& caller, Buffer request, DataReply reply);

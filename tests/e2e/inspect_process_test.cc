@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/core/uid.h"
@@ -146,6 +148,42 @@ void CheckReaderIsToldWhose(ProcessCluster& cluster, uint64_t job) {
   CHECK(absl::IsNotFound(refused));
   CHECK(absl::StrContains(refused.message(), uid));
   CHECK(absl::StrContains(refused.message(), other));
+}
+
+TEST_CASE("rows are read of a server that answers for another one's shards as well", "[e2e]") {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  ProcessClusterOptions options;
+  options.servers = 2;
+  options.workers = 1;
+  options.folder = folder->path() + "/c";
+  ProcessCluster cluster(options);
+  TrainingJob job = SmallJob(folder->path());
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->clear_eval();
+  spec.mutable_training()->set_epochs(100000);  // until the cluster ends
+  spec.mutable_replicas()->set_servers(2);
+  spec.mutable_replicas()->set_workers(1);
+  spec.mutable_storage()->set_durability("replicated");
+  spec.mutable_storage()->set_replicas(2);
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 5);
+  cluster.Kill("server-0");
+  Json shards;
+  AwaitThat("server-1 answers for all shards", [&] {
+    shards = Ask(cluster, {"shards", "small"});
+    for (const Json& s : shards["shards"]) {
+      if (s["server"] != "server-1" || s["clock"].is_null()) return false;
+    }
+    return true;
+  });
+  std::set<uint64_t> read;
+  for (uint64_t key = 1000; key < 1100 && read.size() < shards["shards"].size(); ++key) {
+    const Json row = Ask(cluster, {"get-row", "--job", "small", "--key", absl::StrCat(key)});
+    CHECK(row["server"] == "server-1");
+    read.insert(row["shard"].get<uint64_t>());
+  }
+  CHECK(read.size() == shards["shards"].size());
 }
 
 TEST_CASE("a running cluster says what it is and does", "[e2e]") {

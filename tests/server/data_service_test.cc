@@ -7,9 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/strata/data.pb.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/message.h"
 #include "proto/wire/message_codec.h"
 #include "tests/seed.h"
 #include "tests/server/job/bench.h"
@@ -87,6 +92,105 @@ TEST_CASE("pulls that wait share one alarm of each shard, served ones leave none
   pass(start + absl::Seconds(3));
   CHECK(bench.Outcome(*second).outcome == wire::PullOutcome::kNotYet);
   CHECK(bench.timer_.alarms() == 0);
+}
+
+// Shards 0 and 1 of the job's server 0, and shard 2 of its server 1, answered for by one process,
+// as after a failover.
+struct TwoHeads {
+  explicit TwoHeads(bool synchronous = true) : job(1, synchronous), other(1, synchronous) {
+    other.plan().server_index = 1;
+    job.plan().shards.pop_back();
+    other.plan().shards.erase(other.plan().shards.begin(), other.plan().shards.begin() + 2);
+    job.Start();
+    other.Start();
+    job.service_.Add(other.service_.Find(JobId(1), 1));
+  }
+  ~TwoHeads() { job.service_.Remove(JobId(1), 1); }
+
+  absl::StatusOr<Buffer> Call(DataMethod method, Buffer request) {
+    const auto answer = job.Call(method, std::move(request));
+    while (other.pool_.RunAll() + job.pool_.RunAll() > 0) {
+    }
+    REQUIRE(answer->has_value());
+    return **answer;
+  }
+  // Of no server's.
+  absl::Status Pull(const std::vector<ShardId>& shards) {
+    return Call(DataMethod::kPull, *wire::EncodePullRequest(job.header(), Step(1), 0, shards, {}))
+        .status();
+  }
+  absl::StatusOr<Buffer> Push(const std::vector<ShardId>& shards) {
+    const std::vector<wire::PushContribution> nothing = {{{0, 1}, 1, {}}};
+    wire::PushFields fields;
+    fields.header = job.header();
+    fields.sequence = job.NextSequence();
+    fields.step = Step(1);
+    auto encoder = wire::PushRequestEncoder::Make(shards, nothing);
+    REQUIRE(encoder.ok());
+    return Call(DataMethod::kPush, encoder->Finish(fields));
+  }
+
+  absl::Status Open(uint32_t server) {
+    const wire::Header header = job.header().To(server);
+    return Call(DataMethod::kOpenSession,
+                wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, job.identity())))
+        .status();
+  }
+
+  JobBench job, other;
+};
+
+TEST_CASE("a call that names no server goes to the one whose shards it names", "[service]") {
+  TwoHeads heads;
+  REQUIRE(heads.job.OpenSession().ok());  // with all of them
+  for (const std::vector<ShardId>& shards :
+       {std::vector{ShardId(2)}, std::vector{ShardId(0), ShardId(1)}, std::vector{ShardId(1)}}) {
+    INFO("shard " << shards[0].value);
+    CHECK(heads.Pull(shards).ok());
+    const std::vector<wire::KeyGroup> none;
+    CHECK(heads
+              .Call(DataMethod::kPrefetch,
+                    *wire::EncodePrefetchRequest(heads.job.header(), Step(1), shards, none))
+              .ok());
+  }
+  CHECK(heads.Push({ShardId(2)}).ok());
+  CHECK(heads.Push({ShardId(0), ShardId(1)}).ok());
+  CHECK(absl::IsFailedPrecondition(heads.Pull({ShardId(3)})));
+  const absl::Status both = heads.Pull({ShardId(1), ShardId(2)});
+  CHECK(absl::IsInvalidArgument(both));
+  CHECK(
+      both.message() ==
+      "header.server 0: shards 1 and 2 of job 1 are of two of its servers, 0 and 1, which are both "
+      "here; ask each on its own");
+}
+
+TEST_CASE("a call that names neither server nor shards is for all that are here",
+          "[service][async]") {
+  TwoHeads heads;
+  REQUIRE(heads.job.OpenSession().ok());
+  REQUIRE(heads.Push({ShardId(0), ShardId(1)}).ok());  // step 1 here, and not there
+  auto opened =
+      heads.Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest(wire::OpenSessionFor(
+                                               heads.job.header(), heads.job.identity())));
+  REQUIRE(opened.ok());
+  CHECK(wire::ParseOpenSessionReply(opened->span())->state.clock == Step(0));  // the lowest
+  REQUIRE(heads.Push({ShardId(2)}).ok());
+  opened = heads.Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest(wire::OpenSessionFor(
+                                                    heads.job.header(), heads.job.identity())));
+  REQUIRE(opened.ok());
+  CHECK(wire::ParseOpenSessionReply(opened->span())->state.clock == Step(1));
+
+  TwoHeads marked(/*synchronous=*/false);
+  const auto mark = [&] {
+    return marked
+        .Call(DataMethod::kMark,
+              wire::EncodeMarkRequest({marked.job.header(), marked.job.NextSequence()}))
+        .status();
+  };
+  REQUIRE(marked.Open(0).ok());
+  CHECK(absl::IsFailedPrecondition(mark()));  // the other one knows no such session
+  REQUIRE(marked.Open(1).ok());
+  CHECK(mark().ok());
 }
 
 struct Request {

@@ -45,7 +45,7 @@ void JobBench::Start() {
 }
 
 void JobBench::Stop() {
-  auto job = service_.Remove(JobId(1));
+  auto job = service_.Remove(JobId(1), plan_.server_index);
   if (job == nullptr) return;
   pool_.RunAll();  // the destructor waits for the executors, which run here
   closing_ = true;

@@ -63,8 +63,11 @@ absl::StatusOr<LiveRow> ReadLiveRow(const JobShards& shards, const TableSpec& ta
                                             " is (cluster \"", shards.cluster_id(), "\", UID \"",
                                             shards.job_uid(), "\")"));
   }
-  const wire::Header header = {JobId(shards.job()), SessionId(IdSource::System()->Draw().low),
-                               Generation(shards.generation()), MapEpoch(shards.map_epoch())};
+  // A process may answer for several of the job's servers.
+  const wire::Header header =
+      wire::Header{JobId(shards.job()), SessionId(IdSource::System()->Draw().low),
+                   Generation(shards.generation()), MapEpoch(shards.map_epoch())}
+          .To(shard->place().server());
   auto request = wire::EncodePullRequest(header, Step(0), 0, {&id, 1}, {&group, 1});
   if (!request.ok()) return request.status();
   // Numbers of jobs are every cluster's own: whose job it is, the server says when a session is

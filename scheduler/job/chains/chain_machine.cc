@@ -117,15 +117,27 @@ std::optional<ChainChange> MakeFull(const ChainRecord& now, const ChainFacts& fa
   return change;
 }
 
-// As the last member sees the one that it copies to.
-bool IsNearlyThere(const CopyReport& last, bool bsp) {
+using CopyEnds = google::protobuf::RepeatedPtrField<CopyEnd>;
+
+// Null: the shard is still being copied.
+const CopyEnd* EndOf(const CopyEnds& ends, uint32_t shard) {
+  const auto is_it = [shard](const CopyEnd& end) { return end.shard() == shard; };
+  const auto end = std::find_if(ends.begin(), ends.end(), is_it);
+  return end == ends.end() ? nullptr : &*end;
+}
+
+// As the last member sees the one that it copies to, where that one has so much by its own word:
+// the last member may speak of another one yet, which it copied to before under this very epoch.
+bool IsNearlyThere(const CopyReport& last, const CopyReport& joining, bool bsp) {
   if (last.ends().empty()) return false;
   bool few_steps = true;
   for (const CopyEnd& end : last.ends()) {
-    const auto next =
-        std::find_if(last.next_ends().begin(), last.next_ends().end(),
-                     [&end](const CopyEnd& other) { return other.shard() == end.shard(); });
-    if (next == last.next_ends().end()) return false;
+    const CopyEnd* const next = EndOf(last.next_ends(), end.shard());
+    const CopyEnd* const own = EndOf(joining.ends(), end.shard());
+    if (next == nullptr) return false;
+    const bool has_it = own != nullptr && std::make_pair(own->step(), own->cut()) >=
+                                              std::make_pair(next->step(), next->cut());
+    if (!has_it && !STRATA_MUTATION("chain.joins_by_late_words")) return false;
     few_steps = few_steps && next->step() + kSmallLagSteps >= end.step();
   }
   return (bsp && few_steps) || last.lag_bytes() <= kSmallLagBytes;
@@ -138,7 +150,7 @@ std::optional<ChainChange> TakeIn(const ChainRecord& now, const ChainFacts& fact
   }
   const CopyFacts& last = facts.members.back();
   if (!IsWell(last) || !KnowIt(now, last) || facts.joining->report == nullptr ||
-      !IsNearlyThere(*last.report, facts.bsp)) {
+      !IsNearlyThere(*last.report, *facts.joining->report, facts.bsp)) {
     return std::nullopt;
   }
   ChainChange change{.next = now, .reason = "CopyJoined"};

@@ -69,8 +69,8 @@ inline constexpr uint64_t kSmallLagBytes = uint64_t{1} << 20;
 //     and opens what it has is waited for: a copy made anew would cost more.
 //   * The first full member that is left is the head.
 //   * Whoever joins begins under a new log id (R16, R17), is copied to by the last member (R14),
-//     becomes a member when little is missing, and full when both know a configuration that has it
-//     and the last one says that it has all (R13). One at a time.
+//     becomes a member when little is missing by the words of both, and full when both know a
+//     configuration that has it and the last one says that it has all (R13). One at a time.
 //   * A member that leaves or comes is a new epoch. To begin to copy, to give that up, and "full"
 //     are none.
 std::optional<ChainChange> NextConfiguration(const ChainRecord& now, const ChainFacts& facts);

@@ -305,5 +305,32 @@ TEST_CASE("a scheduler that began again has nothing copied by a server that it h
   CHECK(cluster.job().rollbacks() == 0);
 }
 
+TEST_CASE("a late word on who was copied to before makes no member of who joins now",
+          "[scheduler][chains]") {
+  CopiesCluster cluster("abcd", 1);
+  Train(cluster);
+  cluster.Kill("s1");
+  cluster.Until([&] { return !absl::StrContains(cluster.chain(0), "s1"); });
+  REQUIRE(cluster.chain(0) == "s0+s2");
+  // The scheduler hears of what the two do when that copy is given up.
+  NodeReport late = cluster.Report("s0");
+  for (int i = 0; i < 10 && late.server_jobs(0).copy().next_ends().empty(); ++i) {
+    cluster.Work();
+    late = cluster.Report("s0");
+  }
+  REQUIRE(late.server_jobs(0).copy().next_ends_size() == 1);
+  REQUIRE(cluster.chain(0) == "s0+s2");
+  cluster.Kill("s2");
+  for (int i = 0; i < 10 && cluster.chain(0) != "s0+s3"; ++i) cluster.SyncServers({"s0"});
+  REQUIRE(cluster.chain(0) == "s0+s3");
+  const uint64_t epoch = cluster.epoch(0);
+  cluster.SyncServers({"s3", "s3"});
+  REQUIRE(cluster.chain(0) == "s0+s3");
+  cluster.Deliver(late);
+  CHECK(cluster.chain(0) == "s0+s3");
+  CHECK(cluster.epoch(0) == epoch);
+  cluster.Until([&] { return cluster.chain(0) == "s0,s3"; });
+}
+
 }  // namespace
 }  // namespace strata::scheduler

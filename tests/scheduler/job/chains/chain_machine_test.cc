@@ -45,7 +45,7 @@ struct Chain {
     facts.joining = CopyFacts{.alive = true, .answered = true, .report = &reports.back()};
   }
 
-  // The last member's words: the end of its one shard, and of that after it.
+  // The last member's words: the end of its one shard, and of that after it, which says the same.
   void Ends(uint64_t own, std::optional<uint64_t> next, uint64_t lag_bytes = 0) {
     CopyReport& last = reports[facts.members.size() - 1];
     last.clear_ends();
@@ -53,6 +53,13 @@ struct Chain {
     last.add_ends()->set_step(own);
     if (next) last.add_next_ends()->set_step(*next);
     last.set_lag_bytes(lag_bytes);
+    if (facts.joining) JoiningEnds(next);
+  }
+
+  // The words of who joins.
+  void JoiningEnds(std::optional<uint64_t> end) {
+    reports.back().clear_ends();
+    if (end) reports.back().add_ends()->set_step(*end);
   }
 
   std::optional<ChainChange> Next() const { return NextConfiguration(record, facts); }
@@ -254,6 +261,27 @@ TEST_CASE("a copy becomes a member when little is missing, and does not lead the
   SECTION("nor does it where the copy has not said yet that it is one") {
     chain.facts.joining->report = nullptr;
     CHECK(TextOf(chain.Next()) == "none");
+  }
+  // To begin to copy to another one is no new epoch, so its words may be late.
+  SECTION("nor where the last member may speak of whom it copied to before") {
+    chain.JoiningEnds(std::nullopt);
+    CHECK(TextOf(chain.Next()) == "none");
+    chain.JoiningEnds(7);
+    CHECK(TextOf(chain.Next()) == "none");
+    chain.JoiningEnds(9);
+    CHECK(TextOf(chain.Next()) == "a|x 7");
+  }
+  SECTION("nor where it has less of one shard, or of the cuts") {
+    chain.facts.bsp = false;
+    chain.reports[0].add_ends()->set_shard(1);
+    chain.reports[0].add_next_ends()->set_shard(1);
+    chain.reports[0].mutable_next_ends(1)->set_cut(2);
+    chain.reports[0].set_lag_bytes(0);
+    CHECK(TextOf(chain.Next()) == "none");
+    chain.reports.back().add_ends()->set_shard(1);
+    CHECK(TextOf(chain.Next()) == "none");
+    chain.reports.back().mutable_ends(1)->set_cut(2);
+    CHECK(TextOf(chain.Next()) == "a|x 7");
   }
   SECTION("a shard of which nothing is there is much") {
     chain.reports[0].add_ends()->set_shard(1);

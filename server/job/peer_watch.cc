@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "proto/runtime/credentials/caller.h"
-#include "proto/runtime/transport/refused.h"
 #include "proto/wire/message_codec.h"
 
 namespace strata::server {
@@ -94,19 +93,14 @@ void PeerWatch::Answered(uint64_t number, absl::Time asked, const absl::StatusOr
       const auto message = wire::ParseForwardReply(reply->span());
       if (message.ok()) w->incarnation = message->state.incarnation;
     }
-    w->closed = 0;
-    w->silent = false;
+    w->failures = 0;
     w->bad_since.reset();
     // Until its process is known, of which a trouble tells.
     return AskAt(number, now + (w->incarnation == 0 ? kTryAgain : kPause));
   }
   if (!w->bad_since) w->bad_since = closed ? now : asked;
-  // A connection is given up for a silence, too, and so is one that is not made: of a process that
-  // stands still that says no more. That nobody listens is said by the system of its machine.
-  const bool given_up = closed && w->silent && !IsRefused(reply.status());
-  w->closed = closed && !given_up ? w->closed + 1 : 0;
-  w->silent |= !closed;
-  w->kind = w->closed > 0 ? PeerTrouble::CLOSED : PeerTrouble::SILENT;
+  ++w->failures;
+  w->kind = closed ? PeerTrouble::CLOSED : PeerTrouble::SILENT;
   w->message = std::string(reply.status().message());
   AskAt(number, now + kTryAgain);
 }
@@ -116,7 +110,7 @@ std::vector<PeerTrouble> PeerWatch::Troubles() const {
   absl::MutexLock lock(&mu_);
   for (const Watched& w : watched_) {
     if (!w.bad_since) continue;
-    if (w.closed == 1 && !w.silent) continue;
+    if (w.kind == PeerTrouble::CLOSED && w.failures < 2) continue;
     PeerTrouble& out = troubles.emplace_back();
     out.set_name(w.peer.copy.server());
     out.set_role(NodeRole::SERVER);

@@ -52,8 +52,7 @@ class PeerWatch : public std::enable_shared_from_this<PeerWatch> {
     Peer peer;
     std::shared_ptr<DataChannel> channel;
     uint64_t incarnation = 0;
-    uint32_t closed = 0;  // calls in a row that ended so
-    bool silent = false;  // one had no answer, since bad_since
+    uint32_t failures = 0;  // in a row
     std::optional<absl::Time> bad_since;
     PeerTrouble::Kind kind = PeerTrouble::KIND_UNSPECIFIED;
     std::string message;

@@ -232,7 +232,7 @@ class Channel : public DataChannel {
     const std::shared_ptr<Endpoint> endpoint = core_->Find(address_);
     if (endpoint == nullptr) {
       return call->Answer(absl::UnavailableError(
-          absl::StrCat("refused: nothing listens at \"", address_, "\" in this process")));
+          absl::StrCat("nothing listens at \"", address_, "\" in this process")));
     }
     const absl::Time deadline = core_->options.timer->Now() + timeout;
     if (core_->options.executor == nullptr) {

@@ -26,7 +26,7 @@ std::string DescribeTrouble(const std::string& server, const CopyFacts& copy) {
     return absl::StrCat("server ", server,
                         " is silent (the scheduler has not heard it for a lease)");
   }
-  return absl::StrCat("the process of server ", server, " has ended, as a server beside it saw");
+  return absl::StrCat("server ", server, " has ended or answers nobody, as a server beside it saw");
 }
 
 // By place: the full member by whose word others leave; -1: none answers. Two that saw each other's

@@ -15,7 +15,8 @@ std::string Describe(const CopyRefusal& refusal) {
     case CopyRefusal::kSilent:
       return absl::StrCat(refusal.server, " is silent");
     case CopyRefusal::kEnded:
-      return absl::StrCat(refusal.server, " has ended, as a server beside it saw");
+      return absl::StrCat(refusal.server,
+                          " has ended or answers nobody, as a server beside it saw");
     case CopyRefusal::kFailed:
       return absl::StrCat(refusal.server, " lost its copy and gets none before ",
                           absl::FormatTime("%H:%M:%S UTC", refusal.until, absl::UTCTimeZone()),

@@ -400,33 +400,6 @@ TEST_CASE("a copy tells which neighbour is gone, and which is silent", "[chain]"
   CHECK(quiet[0].for_ms() >= 500);
 }
 
-TEST_CASE("a neighbour that stands still is silent, also when its connection is given up for that",
-          "[chain]") {
-  Copies copies(2);
-  for (size_t i = 0; i < 2; ++i) copies.Open(i);
-  copies.TellAll(1, {0, 1});
-  copies.Pass();
-  REQUIRE(copies.Job(0)->peers().empty());
-  absl::Status answer = absl::DeadlineExceededError("no reply");
-  const ScopedFailpoint stands("server.chain.received", {.act = [&] { return answer; }});
-  copies.Pass();
-  REQUIRE(copies.Job(0)->peers().size() == 1);
-  CHECK(copies.Job(0)->peers()[0].kind() == PeerTrouble::SILENT);
-  // As gRPC says it, of the call in flight and of those after it.
-  answer = absl::UnavailableError("keepalive watchdog timeout");
-  copies.Pass();
-  REQUIRE(copies.Job(0)->peers().size() == 1);
-  CHECK(copies.Job(0)->peers()[0].kind() == PeerTrouble::SILENT);
-  CHECK(copies.Job(0)->peers()[0].for_ms() >= 1000);
-  // It is killed then.
-  answer = absl::UnavailableError(
-      "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to "
-      "connect to remote host: Connection refused");
-  copies.Pass();
-  REQUIRE(copies.Job(0)->peers().size() == 1);
-  CHECK(copies.Job(0)->peers()[0].kind() == PeerTrouble::CLOSED);
-}
-
 TEST_CASE("files under another log id are none: the copy begins with nothing", "[chain]") {
   Copies copies(2);
   Join(copies, 3);

@@ -14,7 +14,6 @@
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
-#include "proto/runtime/transport/refused.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
@@ -85,7 +84,6 @@ TEST_CASE("a worker notices within two leases that its server fell silent", "[ke
   CHECK(noticed <= kTwoLeases);
   pushed.WaitForNotification();
   CHECK(absl::IsUnavailable(push));
-  CHECK_FALSE(IsRefused(push));
 }
 
 TEST_CASE("a peer that only takes its time is not given up, however often it is asked",

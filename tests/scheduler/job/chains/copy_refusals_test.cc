@@ -40,7 +40,8 @@ TEST_CASE("why no server takes a copy is told of each, of a few by name", "[chai
                         {.server = "s6", .why = Why::kGpu}}),
       "another: s1 is silent; s2 is in zone a, which has one; s3 lost its copy and gets none "
       "before "
-      "00:00:00 UTC, unless it is started again; s4 has ended, as a server beside it saw; and 2 "
+      "00:00:00 UTC, unless it is started again; s4 has ended or answers nobody, as a server "
+      "beside it saw; and 2 "
       "more; start"));
   CHECK(absl::StrContains(
       DescribeRefusals({{.server = "s5", .why = Why::kRoom}, {.server = "s6", .why = Why::kGpu}}),

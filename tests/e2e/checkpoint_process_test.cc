@@ -184,7 +184,8 @@ TEST_CASE("a non-empty checkpoint folder is refused; --overwrite and --resume ar
 TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = FiveTablesJob(folder.path());
-  job.mutable_spec()->mutable_training()->set_epochs(4);
+  // A busy scheduler announces some cuts too late: of thirteen, five are needed.
+  job.mutable_spec()->mutable_training()->set_epochs(8);
   const JobStatus reference = InDram(job);
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_replicas()->set_servers(2);
@@ -213,7 +214,7 @@ TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
       INFO(name << ": " << verified.status());
       CHECK(verified.ok());
     }
-    CHECK(Steps(directory).back() == "step-000000000040");
+    CHECK(Steps(directory).back() == "step-000000000080");
   }
 }
 

@@ -35,6 +35,20 @@ absl::StatusOr<ProcessId> FindProcess(pid_t pid) {
   return process;
 }
 
+namespace {
+
+// A signal that comes before execv would go to a handler of the parent's, which the child has until
+// then, and be forgotten. Async-signal-safe.
+void ForgetHandlers() {
+  for (int s = 1; s < NSIG; ++s) {
+    struct sigaction action;
+    if (sigaction(s, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    if (action.sa_handler != SIG_DFL) signal(s, SIG_DFL);
+  }
+}
+
+}  // namespace
+
 bool IsRunning(const ProcessId& process) {
   absl::StatusOr<ProcessId> found = FindProcess(process.pid);
   return process.pid > 0 && found.ok() && *found == process;
@@ -48,14 +62,19 @@ absl::StatusOr<ProcessId> StartProcess(const std::vector<std::string>& argv,
   std::vector<char*> arguments;
   for (const std::string& a : argv) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = fork();
+  const int error = errno;
+  if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
-    const int error = errno;
     close(log);
     return FileError("cannot start a process", error);
   }
   if (pid == 0) {
     // Only async-signal-safe calls from here on.
+    ForgetHandlers();
     setsid();
     const int null = open("/dev/null", O_RDONLY);
     dup2(null, STDIN_FILENO);

@@ -1,5 +1,4 @@
 // Child processes, and knowing one again later by more than its number.
-// Tested by tests/tools/cli/cluster/supervisor_test.cc
 #ifndef STRATA_TOOLS_CLI_CLUSTER_PROCESS_H_
 #define STRATA_TOOLS_CLI_CLUSTER_PROCESS_H_
 

@@ -90,7 +90,8 @@ TEST_CASE("the last checkpoint's bytes move, and the rate stands", "[e2e]") {
     CHECK(s.checkpoint_written_bytes() < s.checkpoint_bytes());
     CHECK(s.examples_per_second() > 0);
     CHECK(s.examples_per_second() == seen[0].examples_per_second());
-    if (i > 0) CHECK(s.checkpoint_seconds_left() > 0);
+    // The first bytes may be those that the other server had when it was heard first.
+    if (i > 1) CHECK(s.checkpoint_seconds_left() > 0);
     CHECK(ProgressLine(s, 0).find("last checkpoint: ") != std::string::npos);
   }
   CHECK(end->examples_per_second() == seen[0].examples_per_second());

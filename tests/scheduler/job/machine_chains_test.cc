@@ -89,7 +89,7 @@ TEST_CASE("a head that ends is followed by its copy without a roll-back", "[sche
   const JobStateRecord job = cluster.job();
   CHECK(job.servers(0).name() == "s2");
   CHECK(job.map_epoch() > epoch);
-  CHECK(absl::StrContains(cluster.Says("Promoted"), "the process of server s0 has ended"));
+  CHECK(absl::StrContains(cluster.Says("Promoted"), "server s0 has ended or answers nobody"));
   CHECK(absl::StrContains(cluster.Says("UnderReplicated"), "shards 0-1 have 1 of 2 copies (s2)"));
   CHECK(cluster.WorkerDirective().worker_jobs(0).server_addresses(0) == "s2");
   // Calls that are on their way to others are not refused: no route has changed.

@@ -182,22 +182,18 @@ class Boundary : public EvaluationBoundary {
     return false;
   }
 
-  uint64_t OwnSteps(Step completed) const {
-    return completed.value - std::min(completed.value, o_.steps_before);
-  }
-
   // What the rate counts: bsp, lines of the whole job; else what the lanes of this worker have.
   uint64_t ExamplesAt(Step completed) const {
-    if (!bsp_) return o_.stats->examples();
-    return LinesAtStep(o_.spec.training(), o_.train_lines, OwnSteps(completed));
+    return bsp_ ? JobLinesAt(completed) : o_.stats->examples();
   }
 
   // Lines that the whole job took for `completed` steps. Asynchronous modes: as if each window were
   // full, and at most what there is. The last window of a task may have fewer lines.
   uint64_t JobLinesAt(Step completed) const {
     const TrainingSpec& training = o_.spec.training();
-    if (bsp_) return LinesAtStep(training, o_.train_lines, OwnSteps(completed));
-    const uint64_t lines = OwnSteps(completed) * BatchesPerWindow(training) * training.batch_size();
+    const uint64_t own = completed.value - std::min(completed.value, o_.steps_before);
+    if (bsp_) return LinesAtStep(training, o_.train_lines, own);
+    const uint64_t lines = own * BatchesPerWindow(training) * training.batch_size();
     return std::min(lines, o_.train_lines * std::max(1u, training.epochs()));
   }
 

@@ -28,6 +28,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/memory_metadata_store.h"
+#include "tests/proto/runtime/transport/called_server.h"
 #include "tests/proto/runtime/transport/test_certs.h"
 
 namespace strata::testing {
@@ -91,18 +92,12 @@ TEST_CASE("a server whose certificate was revoked is sent nothing more, and is n
   const Certs certs;
   const auto server = Open(certs, Role::kServer, "alpha"), worker = Open(certs, Role::kWorker, "w");
   Holding handler;
-  const auto serving = MakeGrpcTransport({.tls = server});
-  const auto listener = serving->Listen("127.0.0.1:0", &handler);
-  REQUIRE(listener.ok());
-  const auto calling = MakeGrpcTransport({.tls = worker});
-  const auto channel = calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker));
-  const auto call = [&] {
-    return channel->CallAndWait(DataMethod::kPull, Buffer(), kPatience).status();
-  };
+  CalledServer called(server, worker, &handler);
+  const auto call = [&] { return called.Pull(kPatience); };
   REQUIRE(call().ok());
   absl::Notification answered;
   absl::Status held;
-  channel->Call(DataMethod::kPush, Buffer(), kPatience, [&](absl::StatusOr<Buffer> reply) {
+  called.channel().Call(DataMethod::kPush, Buffer(), kPatience, [&](absl::StatusOr<Buffer> reply) {
     held = reply.status();
     answered.Notify();
   });
@@ -168,14 +163,8 @@ TEST_CASE("who was revoked is let in again with a renewed certificate, by the sa
   const Certs certs;
   const auto server = Open(certs, Role::kServer, "alpha"), worker = Open(certs, Role::kWorker, "w");
   Holding handler;
-  const auto serving = MakeGrpcTransport({.tls = server});
-  const auto listener = serving->Listen("127.0.0.1:0", &handler);
-  REQUIRE(listener.ok());
-  const auto calling = MakeGrpcTransport({.tls = worker});
-  const auto channel = calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker));
-  const auto call = [&] {
-    return channel->CallAndWait(DataMethod::kPull, Buffer(), kPatience).status();
-  };
+  CalledServer called(server, worker, &handler);
+  const auto call = [&] { return called.Pull(kPatience); };
   REQUIRE(call().ok());
   server->source()->SetRevoked(Revoked(worker));
   const absl::Status refused = call();

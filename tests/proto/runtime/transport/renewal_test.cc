@@ -23,6 +23,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/memory_metadata_store.h"
+#include "tests/proto/runtime/transport/called_server.h"
 #include "tests/proto/runtime/transport/test_certs.h"
 
 namespace strata::testing {
@@ -178,14 +179,8 @@ TEST_CASE("who was renewed shows its new certificate to a server that keeps its 
   const auto server = Open(certs, Role::kServer, "alpha", &clock);
   const auto worker = Open(certs, Role::kWorker, "w", &clock);
   Counting handler;
-  const auto serving = MakeGrpcTransport({.tls = server});
-  const auto listener = serving->Listen("127.0.0.1:0", &handler);
-  REQUIRE(listener.ok());
-  const auto calling = MakeGrpcTransport({.tls = worker});
-  const auto channel = calling->Connect({(*listener)->address(), "alpha"}, SelfOf(worker));
-  const auto call = [&] {
-    return channel->CallAndWait(DataMethod::kPull, Buffer(), kPatience).status();
-  };
+  CalledServer called(server, worker, &handler);
+  const auto call = [&] { return called.Pull(kPatience); };
   REQUIRE(call().ok());
   REQUIRE(
       RenewIdentity(certs.folder(), {.role = Role::kWorker, .name = "w", .days = 5}, absl::Now())

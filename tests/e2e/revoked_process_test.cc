@@ -63,6 +63,24 @@ class Cluster : public ProcessCluster {
   }
 };
 
+ScratchFolder Scratch() {
+  auto scratch = ScratchFolder::Make("strata-e2e");
+  REQUIRE(scratch.ok());
+  return *std::move(scratch);
+}
+
+std::string WithAuthority(const std::string& certs) {
+  REQUIRE(InitAuthority(certs, kCluster, 300, absl::Now()).ok());
+  return certs;
+}
+
+// A cluster with an authority of its own.
+struct Secured {
+  const ScratchFolder scratch = Scratch();
+  const std::string certs = WithAuthority(scratch.path() + "/certs");
+  Cluster cluster{scratch.path() + "/cluster", certs};
+};
+
 // Somebody with a certificate of his own, who reads.
 class Reader {
  public:
@@ -100,11 +118,9 @@ bool IsLetIn(const absl::Status& s) { return absl::IsNotFound(s); }
 
 TEST_CASE("nodes that start again while the scheduler is away refuse who was revoked before",
           "[tls]") {
-  auto scratch = ScratchFolder::Make("strata-e2e");
-  REQUIRE(scratch.ok());
-  const std::string certs = scratch->path() + "/certs";
-  REQUIRE(InitAuthority(certs, kCluster, 300, absl::Now()).ok());
-  Cluster cluster(scratch->path() + "/cluster", certs);
+  Secured secured;
+  const std::string& certs = secured.certs;
+  Cluster& cluster = secured.cluster;
   const Reader ann(certs, "ann"), bob(certs, "bob");
   INFO(bob.Ask(cluster));
   REQUIRE(IsLetIn(bob.Ask(cluster)));
@@ -125,11 +141,9 @@ TEST_CASE("nodes that start again while the scheduler is away refuse who was rev
 
 TEST_CASE("nodes whose list is damaged let nobody in until the scheduler has told it anew",
           "[tls]") {
-  auto scratch = ScratchFolder::Make("strata-e2e");
-  REQUIRE(scratch.ok());
-  const std::string certs = scratch->path() + "/certs";
-  REQUIRE(InitAuthority(certs, kCluster, 300, absl::Now()).ok());
-  Cluster cluster(scratch->path() + "/cluster", certs);
+  Secured secured;
+  const std::string& certs = secured.certs;
+  Cluster& cluster = secured.cluster;
   const Reader ann(certs, "ann"), bob(certs, "bob");
   REQUIRE(RevokeCertificates(certs, Role::kReader, "bob", "", absl::Now()).ok());
   AwaitThat("the list at the server", [&] { return IsRevoked(bob.Ask(cluster)); });
@@ -171,11 +185,9 @@ std::optional<NodeStatus> NodeOf(Cluster& cluster, const std::string& name) {
 
 TEST_CASE("nodes that were revoked come back with renewed certificates, without a restart",
           "[tls]") {
-  auto scratch = ScratchFolder::Make("strata-e2e");
-  REQUIRE(scratch.ok());
-  const std::string certs = scratch->path() + "/certs";
-  REQUIRE(InitAuthority(certs, kCluster, 300, absl::Now()).ok());
-  Cluster cluster(scratch->path() + "/cluster", certs);
+  Secured secured;
+  const std::string& certs = secured.certs;
+  Cluster& cluster = secured.cluster;
   const std::vector<std::pair<Role, std::string>> nodes = {{Role::kServer, "server-0"},
                                                            {Role::kWorker, "worker-0"}};
   for (const auto& [role, name] : nodes) {
